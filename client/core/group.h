@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups: ordered sets of processes.
+ *
+ * A group is immutable after it was made, so communicators and group handles share it by reference. A process is named
+ * by its index in the job (world rank). Translation goes through an inverse map, made at first need, or plain
+ * arithmetic when the members are an unbroken row, so that groups of thousands stay fast.
+ */
+#ifndef MOTET_CLIENT_CORE_GROUP_H
+#define MOTET_CLIENT_CORE_GROUP_H
+
+#include "client/abi/mpi.h"
+#include "client/core/object.h"
+
+#include <stdbool.h>
+
+struct group {
+    struct object obj;
+    int size, rank;   /* rank: of this process, or MPI_UNDEFINED */
+    int *procs;       /* [size] process index in the job of each member */
+    bool row;         /* procs[i] == procs[0] + i */
+    int *index;       /* inverse of procs: [n_index] rank or MPI_UNDEFINED; NULL until needed */
+    int n_index;
+};
+
+extern struct group *group_empty; /* MPI_GROUP_EMPTY; valid always */
+
+/* A group of `size` members, procs is copied. One reference for the caller. size 0 gives group_empty.
+ * MPI_ERR_NO_MEM. */
+int group_new(int size, const int *procs, struct group **ret_group);
+/* The same for the processes first, first + 1, ..., first + size - 1. */
+int group_new_row(int first, int size, struct group **ret_group);
+
+static inline void group_ref(struct group *group)
+{
+    group->obj.refs++;
+}
+void group_unref(struct group *group); /* NULL is fine */
+
+/* Rank of the process in the group or MPI_UNDEFINED. */
+int group_rank_of(struct group *group, int proc);
+
+/* MPI_IDENT, MPI_SIMILAR or MPI_UNEQUAL. */
+int group_compare(struct group *a, struct group *b);
+
+#endif
