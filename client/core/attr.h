@@ -9,7 +9,7 @@
 #ifndef MOTET_CLIENT_CORE_ATTR_H
 #define MOTET_CLIENT_CORE_ATTR_H
 
-#include "client/abi/mpi.h"
+#include "mpi.h"
 
 #include <stdint.h>
 

@@ -10,7 +10,7 @@
 #ifndef MOTET_CLIENT_CORE_COMM_H
 #define MOTET_CLIENT_CORE_COMM_H
 
-#include "client/abi/mpi.h"
+#include "mpi.h"
 #include "client/core/object.h"
 
 #include <stdbool.h>

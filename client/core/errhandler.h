@@ -8,7 +8,7 @@
 #ifndef MOTET_CLIENT_CORE_ERRHANDLER_H
 #define MOTET_CLIENT_CORE_ERRHANDLER_H
 
-#include "client/abi/mpi.h"
+#include "mpi.h"
 #include "client/core/object.h"
 
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #ifndef MOTET_CLIENT_CORE_GROUP_H
 #define MOTET_CLIENT_CORE_GROUP_H
 
-#include "client/abi/mpi.h"
+#include "mpi.h"
 #include "client/core/object.h"
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #ifndef MOTET_CLIENT_CORE_INFO_H
 #define MOTET_CLIENT_CORE_INFO_H
 
-#include "client/abi/mpi.h"
+#include "mpi.h"
 #include "client/core/object.h"
 
 struct info_pair {
