@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/core/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The initial-exec model would need static TLS space when the library is opened by dlopen (Python does), so the text
+ * stays in the default model: errors are rare. */
+static _Thread_local struct {
+    int mpi_class;
+    char text[ERR_DETAIL_BYTES];
+} detail;
+
+int err_set(int mpi_class, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(detail.text, sizeof(detail.text), fmt, args);
+    va_end(args);
+    detail.mpi_class = mpi_class;
+    return mpi_class;
+}
+
+const char *err_detail(int mpi_class)
+{
+    return detail.mpi_class == mpi_class ? detail.text : "";
+}
+
+void err_clear(void)
+{
+    detail.mpi_class = 0;
+    detail.text[0] = '\0';
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The detail text of an error: what exactly was wrong, in words.
+ *
+ * Semantics functions and argument checks return `err_set(class, "...")`. The text stays with the calling thread until
+ * the next err_set(); the error handlers print it, MPI_Error_string does not see it.
+ */
+#ifndef MOTET_CLIENT_CORE_ERR_H
+#define MOTET_CLIENT_CORE_ERR_H
+
+#define ERR_DETAIL_BYTES 512
+
+/* Stores the text (cut at ERR_DETAIL_BYTES) and returns mpi_class. */
+int err_set(int mpi_class, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+
+/* The text of the last err_set() of this thread if that was for mpi_class, else "". */
+const char *err_detail(int mpi_class);
+
+/* Forgets the text: after an error that was handled inside the library. */
+void err_clear(void);
+
+#endif

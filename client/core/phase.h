@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether MPI may be called: read by every binding, set by initialization and finalization.
+ *
+ * Also the switch of the argument checks (MOTET_CHECK=0 turns them off), so that a binding reads one cache line.
+ */
+#ifndef MOTET_CLIENT_CORE_PHASE_H
+#define MOTET_CLIENT_CORE_PHASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum phase {
+    PHASE_BEFORE = 0, /* neither MPI_Init nor a session */
+    PHASE_ACTIVE,
+    PHASE_FINALIZED
+};
+
+struct phase_state {
+    uint8_t now; /* enum phase */
+    bool checks;
+};
+extern struct phase_state phase_state;
+
+void phase_set(enum phase phase);
+
+static inline enum phase phase_now(void)
+{
+    return (enum phase)phase_state.now;
+}
+
+/* Ends the process with a message when `function` was called too early or too late. Returns when called in
+ * PHASE_ACTIVE. */
+void phase_refuse(const char *function);
+
+#endif
