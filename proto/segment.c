@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proto/segment.h"
+
+#include <errno.h>
+
+#define PAGE_BYTES 4096u
+
+void segment_shape_defaults(struct segment_shape *shape)
+{
+    /* A record per request that waits: 64 Ki of them cost address space only until they are used. */
+    shape->board_records = 65536;
+    /* 256 lines of short messages; the data area holds several eager messages and still fits, for all peers of a small job,
+     * into a second-level cache. */
+    shape->local.n_slots = shape->n_local <= 32 ? 256 : 64;
+    shape->local.data_bytes = shape->n_local <= 8 ? 256u << 10 : shape->n_local <= 64 ? 128u << 10 : 64u << 10;
+    shape->up.n_slots = 512;
+    shape->up.data_bytes = 1u << 20;
+    shape->down.n_slots = 1024;
+    shape->down.data_bytes = 4u << 20;
+}
+
+static int ring_shape_check(const struct ring_shape *s)
+{
+    if (s->n_slots < 4 || s->n_slots > 65536 || (s->n_slots & (s->n_slots - 1)) != 0)
+        return -EINVAL;
+    if (s->data_bytes < 4096 || s->data_bytes > RING_MAX_DATA_BYTES || (s->data_bytes & (s->data_bytes - 1)) != 0)
+        return -EINVAL;
+    return 0;
+}
+
+int segment_shape_check(const struct segment_shape *shape)
+{
+    if (shape->n_local == 0 || shape->n_local > SEGMENT_MAX_LOCAL || shape->n_world < shape->n_local ||
+        shape->n_world > 1u << 22 || shape->n_nodes == 0 || shape->n_nodes > HOP_MAX_NODES ||
+        shape->n_channels > HOP_MAX_CHANNELS || shape->board_records < 64 || shape->board_records > 1u << 20)
+        return -EINVAL;
+    if (ring_shape_check(&shape->local) < 0 || ring_shape_check(&shape->up) < 0 || ring_shape_check(&shape->down) < 0)
+        return -EINVAL;
+    return 0;
+}
+
+static size_t page_align(size_t n)
+{
+    return (n + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
+}
+
+void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
+{
+    size_t at = sizeof(struct segment_header);
+
+    l->shape = *shape;
+    l->world_off = at;
+    at += sizeof(struct segment_world) * shape->n_world;
+    l->nodes_off = at = (at + 63) & ~(size_t)63;
+    at += sizeof(struct segment_node) * shape->n_nodes;
+
+    l->bells_off = at = page_align(at);
+    at += sizeof(struct bell) * shape->n_channels;
+
+    l->ranks_off = at = page_align(at);
+    l->board_off = page_align(sizeof(struct segment_rank));
+    l->rank_stride = l->board_off + page_align(sizeof(struct queue_record) * (size_t)shape->board_records);
+    at += l->rank_stride * shape->n_local;
+
+    l->local_off = at;
+    l->local_stride = page_align(ring_size(&shape->local));
+    at += l->local_stride * shape->n_local * shape->n_local;
+
+    l->up_off = at;
+    l->up_stride = page_align(ring_size(&shape->up));
+    at += l->up_stride * shape->n_local * shape->n_channels;
+
+    l->down_off = at;
+    l->down_stride = page_align(ring_size(&shape->down));
+    at += l->down_stride * shape->n_local * shape->n_channels;
+    l->total = page_align(at);
+}

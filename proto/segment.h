@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The job segment: the shared memory of one job on one node. The daemon creates it as a sealed memory file before it spawns the
+ * ranks, so messages may wait in it for a rank that has not started. All ranks of the job on the node and the daemon map it; no
+ * one else can. It is sparse: pages exist for what was used.
+ *
+ * Contents, in order: header, table of world ranks, table of nodes, one bell per channel, one area per local rank (bell, board of
+ * queue records), rings rank to rank (one per ordered pair), rings rank to channel and channel to rank. A channel thread has one
+ * bell (and one eventfd) per job, so that no job can touch what wakes another one.
+ */
+#pragma once
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "proto/hop.h"
+#include "proto/queue.h"
+#include "proto/ring.h"
+
+#define SEGMENT_MAGIC     0x4d4f5453u /* "MOTS" */
+#define SEGMENT_VERSION   1u
+#define SEGMENT_MAX_LOCAL 256u
+#define SEGMENT_NODE_NAME 64u
+#define SEGMENT_JOB_NAME  64u
+
+enum wait_mode { WAIT_ADAPTIVE = 0, WAIT_SPIN = 1, WAIT_EVENT = 2, WAIT_N_MODES };
+
+/* Shape of a job on one node: everything the layout depends on. Sent in the attach reply; both sides compute the layout. */
+struct segment_shape {
+    uint32_t n_world;    /* ranks of the job */
+    uint32_t n_nodes;    /* nodes of the job */
+    uint32_t n_local;    /* ranks on this node, at most SEGMENT_MAX_LOCAL */
+    uint32_t n_channels; /* channels of this node, at most HOP_MAX_CHANNELS */
+    uint32_t board_records; /* queue records per rank */
+    struct ring_shape local; /* rank to rank */
+    struct ring_shape up;    /* rank to channel */
+    struct ring_shape down;  /* channel to rank */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct segment_shape) == 48, "segment shape");
+
+/* Fills board and ring shapes with the defaults for these numbers (smaller local rings when many ranks share the node). */
+void segment_shape_defaults(struct segment_shape *shape);
+/* 0, or -EINVAL when a field is outside its limits. */
+int segment_shape_check(const struct segment_shape *shape);
+
+struct segment_header {
+    uint32_t magic;
+    _Atomic uint32_t version; /* stored last by the daemon (release) */
+    uint64_t job;             /* job id */
+    struct segment_shape shape;
+    _Atomic uint32_t wait_mode; /* enum wait_mode; the daemon may change it while the job runs */
+    _Atomic uint32_t aborting;  /* 1: the job is being torn down */
+    char job_name[SEGMENT_JOB_NAME];
+    uint8_t reserved[56];
+};
+static_assert(sizeof(struct segment_header) == 192, "segment header");
+
+/* One per world rank, written by the daemon before ranks start. */
+struct segment_world {
+    uint32_t node;  /* index into the node table */
+    uint32_t local; /* index among the ranks of that node */
+};
+
+/* One per node of the job. */
+struct segment_node {
+    uint32_t node_id;
+    uint32_t slot; /* in this node's hop table */
+    char name[SEGMENT_NODE_NAME - 8];
+};
+static_assert(sizeof(struct segment_node) == 64, "segment node");
+
+enum rank_state { RANK_EMPTY = 0, RANK_ATTACHED = 1, RANK_FINALIZED = 2, RANK_DEAD = 3 };
+
+/* One per local rank. */
+struct segment_rank {
+    struct bell bell;
+    _Alignas(64) _Atomic uint32_t state; /* enum rank_state; set by the rank, RANK_DEAD by the daemon */
+    _Atomic int32_t pid;                 /* in the daemon's pid name space, set by the daemon at attach */
+    uint32_t world_rank;                 /* set by the daemon */
+    _Atomic uint32_t waiting;            /* 1 while blocked in an MPI call (for "waits"); set by the rank */
+    _Atomic uint64_t waiting_since_ns;
+    _Atomic uint32_t board_high;         /* records [0, board_high) have been used; set by the rank, checked by the reader */
+    uint32_t reserved0;
+    /* Counters, written by the rank only, read by anyone. Bytes count payload. */
+    _Atomic uint64_t sent_msgs, sent_bytes, recv_msgs, recv_bytes, rendezvous_out, rendezvous_in, polls, sleeps;
+};
+
+/* Offsets from the start of the segment. */
+struct segment_layout {
+    struct segment_shape shape;
+    size_t world_off, nodes_off, bells_off, ranks_off, rank_stride, board_off; /* board_off: within a rank's area */
+    size_t local_off, local_stride;                                 /* ring of (producer, consumer) */
+    size_t up_off, up_stride, down_off, down_stride;                /* ring of (rank, channel) */
+    size_t total;
+};
+
+/* shape must have passed segment_shape_check. */
+void segment_layout(const struct segment_shape *shape, struct segment_layout *ret_layout);
+
+static inline struct segment_world *segment_world_at(void *base, const struct segment_layout *l, uint32_t world_rank)
+{
+    return (struct segment_world *)(void *)((char *)base + l->world_off) + world_rank;
+}
+
+static inline struct segment_node *segment_node_at(void *base, const struct segment_layout *l, uint32_t node)
+{
+    return (struct segment_node *)(void *)((char *)base + l->nodes_off) + node;
+}
+
+/* Bell of channel `channel` for this job; the up ring of local rank r has bit r. */
+static inline struct bell *segment_channel_bell(void *base, const struct segment_layout *l, uint32_t channel)
+{
+    return (struct bell *)(void *)((char *)base + l->bells_off) + channel;
+}
+
+static inline struct segment_rank *segment_rank_at(void *base, const struct segment_layout *l, uint32_t local)
+{
+    return (struct segment_rank *)(void *)((char *)base + l->ranks_off + l->rank_stride * local);
+}
+
+static inline struct queue_record *segment_board_at(void *base, const struct segment_layout *l, uint32_t local)
+{
+    return (struct queue_record *)(void *)((char *)base + l->ranks_off + l->rank_stride * local + l->board_off);
+}
+
+/* Ring from local rank `from` to local rank `to`. Its bit in the bell of `to` is `from`. */
+static inline void *segment_local_ring(void *base, const struct segment_layout *l, uint32_t from, uint32_t to)
+{
+    return (char *)base + l->local_off + l->local_stride * ((size_t)from * l->shape.n_local + to);
+}
+
+/* Ring from local rank `rank` to channel `channel`. Its bit in that channel's bell is `rank`. */
+static inline void *segment_up_ring(void *base, const struct segment_layout *l, uint32_t rank, uint32_t channel)
+{
+    return (char *)base + l->up_off + l->up_stride * ((size_t)rank * l->shape.n_channels + channel);
+}
+
+/* Ring from channel `channel` to local rank `rank`. Its bit in the rank's bell is n_local + channel. */
+static inline void *segment_down_ring(void *base, const struct segment_layout *l, uint32_t rank, uint32_t channel)
+{
+    return (char *)base + l->down_off + l->down_stride * ((size_t)rank * l->shape.n_channels + channel);
+}
