@@ -20,6 +20,7 @@ A function is one logical line; lines that begin with white space continue it:
         tool         MPI_T: errors are returned, never raised
         convert      between handle and integer, done by the handle table
         as=Name      shares the semantics function of Name
+        form         the semantics function gets a last argument `bool large`: called through the suffix _c
         returns=T    result that is no error code
         errors=kind  the default error handler of this kind of object hears of errors, whatever the parameters are
 
@@ -31,7 +32,7 @@ from dataclasses import dataclass, field
 
 PARAMETER = re.compile(
     r'(?P<large>\+)?(?P<name>\w+):(?P<kind>\w+)(\((?P<args>[^()]*)\))?(?P<optional>\?)?(?P<direction><>|>|#)?(@(?P<when>\w+))?$')
-ATTRIBUTES = {'done', 'large', 'anytime', 'nolock', 'tool', 'convert', 'as', 'returns', 'errors'}
+ATTRIBUTES = {'done', 'large', 'anytime', 'nolock', 'tool', 'convert', 'as', 'form', 'returns', 'errors'}
 
 
 class DescriptionError(Exception):

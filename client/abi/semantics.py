@@ -10,6 +10,8 @@ TOP = '''/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef MOTET_CLIENT_ABI_SEMANTICS_H
 #define MOTET_CLIENT_ABI_SEMANTICS_H
 
+#include <stdbool.h>
+
 #include "client/core/intvec.h"
 #include "mpi.h"
 
@@ -29,6 +31,8 @@ def write(path, functions):
         if function.has('convert') or function.has('as'):
             continue
         parameters = [d for p in function.parameters for d in semantics_declarations(p)]
+        if function.has('form'):
+            parameters.append('bool large')
         lines.append(wrap(f'{result_type(function)} {semantics_name(function)}(', parameters or ['void']) + '\n')
     lines.append('\n#endif\n')
     with open(path, 'w', encoding='ascii') as file:
