@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Progress: the one place that makes things move, and the one that waits.
+ *
+ * progress_poll looks at the rings, advances what is pending, and calls the pollers that other modules registered. A wait is
+ *
+ *     struct progress_wait wait;
+ *     progress_wait_begin(&wait);
+ *     while (!done)
+ *         progress_wait_step(&wait);
+ *     progress_wait_end(&wait);
+ *
+ * whose steps poll and, when nothing happens, go from spinning through yielding to sleeping, as the job's wait mode and the
+ * crowding of the node's cores ask (doc/architecture.md, Waiting). Runs on the calling thread with the library lock held; the lock
+ * is given up between polls and while asleep.
+ */
+#ifndef MOTET_CLIENT_CORE_PROGRESS_H
+#define MOTET_CLIENT_CORE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Returns 0 or an MPI error class; needs job_attach before. */
+int progress_init(void);
+void progress_deinit(void);
+
+/* Handles what has arrived and advances what can move. Returns the number of events; never blocks. */
+int progress_poll(void);
+
+/* A module's own poller: returns the number of things it advanced. While `*n_active` is 0 it is not called and does not keep
+ * anyone awake. At most 8 pollers. */
+void progress_register(int (*poll)(void), const int *n_active);
+
+struct progress_wait {
+    uint64_t idle_since_ns; /* 0: not measured yet */
+    uint32_t idle_polls;
+};
+
+static inline void progress_wait_begin(struct progress_wait *w)
+{
+    w->idle_since_ns = 0;
+    w->idle_polls = 0;
+}
+void progress_wait_idle(struct progress_wait *w);
+void progress_wait_end(struct progress_wait *w);
+
+/* One poll; after a poll without event, one step of the waiting policy. */
+static inline void progress_wait_step(struct progress_wait *w)
+{
+    if (progress_poll() > 0)
+        w->idle_polls = 0;
+    else
+        progress_wait_idle(w);
+}
+
+#endif

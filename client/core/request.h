@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests: what every kind of pending operation has in common, and the wait and test families over them.
+ *
+ * A request is made by point-to-point, by a collective schedule, or by the user (generalized). Each kind embeds `struct request`
+ * as its first member and gives it a table of the few things that differ. Completion is one store, `complete`, made by progress;
+ * waiting polls progress until it is seen. All fields belong to whoever holds the library lock.
+ *
+ * Life: born with one reference, the user's or the library's; request_finish consumes it. A persistent request stays until it
+ * is freed. A request freed while active (MPI_Request_free) lives until it completes.
+ */
+#ifndef MOTET_CLIENT_CORE_REQUEST_H
+#define MOTET_CLIENT_CORE_REQUEST_H
+
+#include "mpi.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/core/object.h"
+
+struct comm;
+struct request;
+
+struct request_ops {
+    /* Releases the kind's own memory, the request included; called once, when nothing refers to it any more. */
+    void (*destroy)(struct request *r);
+    /* Tries to cancel; sets `cancelled` and completes the request if that succeeds. NULL: cannot be cancelled. */
+    int (*cancel)(struct request *r);
+    /* Starts an inactive persistent request. NULL: not persistent. */
+    int (*start)(struct request *r);
+    /* Fills what only the user knows, before the status is read (generalized requests). NULL: nothing. */
+    int (*query)(struct request *r, MPI_Status *status);
+    /* MPI_Request_free by the user on an inactive or active request, for kinds with a callback. NULL: nothing. */
+    int (*free)(struct request *r);
+};
+
+struct request {
+    struct object obj;
+    const struct request_ops *ops;
+    struct comm *comm; /* the error handler's; NULL: that of MPI_COMM_SELF. Referenced by the kind that set it. */
+    bool complete;
+    bool persistent;
+    bool active;      /* a persistent request between start and completion seen; others: always */
+    bool cancelled;
+    bool orphan;      /* freed by the user while active: progress destroys it at completion */
+    int error;        /* MPI error class of the operation */
+    int source, tag;  /* of the message received; MPI_ANY_SOURCE, MPI_ANY_TAG for others (the empty status) */
+    MPI_Count bytes;  /* received */
+};
+
+/* Sets up the common part: not complete, one reference, active unless persistent. */
+void request_init(struct request *r, const struct request_ops *ops, struct comm *comm, bool persistent);
+
+static inline bool request_is_complete(const struct request *r)
+{
+    return r->complete;
+}
+
+/* Completes it: the operation is over, `error` is its result. Frees it if it is an orphan. Called from progress. */
+void request_complete(struct request *r, int error);
+
+/* A request that is complete from the start (operations with MPI_PROC_NULL, short sends). MPI_ERR_NO_MEM. */
+int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes, struct request **ret_request);
+
+/* Blocks until r is complete, fills status, and releases r (a persistent one becomes inactive). Returns the operation's error. */
+int request_wait(struct request *r, MPI_Status *status);
+/* The same for a request that is complete already. */
+int request_finish(struct request *r, MPI_Status *status);
+/* Polls progress once unless it is complete. */
+bool request_test(struct request *r);
+/* Blocks until all n are complete; releases each, stores NULL in its place. The first error is returned. */
+int request_wait_all(int n, struct request **requests);
+/* Drops the user's reference: at once, or when it completes. */
+void request_release(struct request *r);
+
+/* The object behind a handle, or NULL. */
+struct request *request_from_handle(MPI_Request handle);
+
+#endif
