@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fails when an include runs against the architecture, an outside library leaves its home, or a file is too long.
+
+Run by `meson test` on every build. The rules are the two tables below; they restate doc/architecture.md (layout), so a change of
+one is a change of the other. Only the text of the tree is read, nothing is built: an arrow that runs the wrong way shows here
+before it becomes a habit.
+"""
+import os
+import re
+import sys
+import tempfile
+
+MAX_LINES = 1000
+FOLDERS = ('base', 'proto', 'daemon', 'client', 'launcher', 'tests', 'bench', 'examples', 'conf')
+CODE = ('.c', '.h', '.py', '.proto', '.promela', '.pml', '.sh', '.build', '.in', '.api', '.1', '.5', '.8')
+SKIPPED = {'__pycache__', '.git', 'build', 'corpus'}
+
+# A file in the first column may include files below those in the second. The longest matching prefix decides. A trailing '/' is a
+# folder; without it a file name without its suffix. Folders that are not listed (tests, bench) may include anything.
+CLIENT_BASE = ['base/', 'proto/', 'client/link/']
+CLIENT_CORE = CLIENT_BASE + ['client/core/', 'client/datatype/']
+CLIENT_P2P = CLIENT_CORE + ['client/p2p/']
+CLIENT_COLL = CLIENT_P2P + ['client/coll/']
+CLIENT_UPPER = CLIENT_COLL + ['client/comm/', 'client/rma/', 'client/io/']
+CLIENT_TOP = CLIENT_UPPER + ['client/topo/', 'client/tool/']
+MAY_INCLUDE = {
+    'base/': ['base/'],
+    'proto/': ['base/', 'proto/'],
+    'daemon/': ['base/', 'proto/', 'daemon/'],
+    'daemon/control/': ['base/', 'proto/', 'daemon/control/', 'daemon/channel/cmd', 'daemon/config', 'daemon/node'],
+    'daemon/channel/': ['base/', 'proto/', 'daemon/channel/'],
+    'launcher/': ['base/', 'proto/', 'launcher/'],
+    'client/': CLIENT_TOP + ['client/abi/', 'client/'],
+    'client/link/': CLIENT_BASE,
+    'client/core/': CLIENT_CORE,
+    'client/datatype/': CLIENT_CORE,
+    'client/p2p/': CLIENT_P2P,
+    'client/coll/': CLIENT_COLL,
+    'client/comm/': CLIENT_UPPER,
+    'client/rma/': CLIENT_UPPER,
+    'client/io/': CLIENT_UPPER,
+    'client/topo/': CLIENT_TOP,
+    'client/tool/': CLIENT_TOP,
+    'client/abi/': CLIENT_TOP + ['client/abi/'],
+}
+
+# mpi.h and the prototypes of the semantics functions are generated from the interface description: every layer of the client
+# includes them, since they are the contract that it fulfils.
+ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
+
+# An outside library's header (by prefix) and the only places that may name it.
+HOMES = {
+    'event2/': ['daemon/control/', 'daemon/main'],
+    'rdma/': ['daemon/channel/net_ofi'],
+    'jansson.h': ['daemon/control/status', 'launcher/motetctl'],
+    'systemd/': ['daemon/control/service', 'base/log'],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
+
+
+def matches(path, prefix):
+    """`path` lies in the folder `prefix` ('x/') or is a file whose name starts with it (net_ofi covers net_ofi_dgram.c)."""
+    return path.startswith(prefix)
+
+
+def check_include(path, name, quoted):
+    """The complaint about one include of the file `path`, or None."""
+    for header, homes in HOMES.items():
+        if matches(name, header) and not path.startswith(('tests/', 'bench/')):
+            if not any(matches(path, home) for home in homes):
+                return f'<{name}> belongs to {", ".join(homes)}'
+    if not quoted or name in ALWAYS:
+        return None
+    rules = [prefix for prefix in MAY_INCLUDE if matches(path, prefix)]
+    if not rules:
+        return None
+    if '/' not in name:
+        return f'"{name}": includes are written from the source root'
+    rule = max(rules, key=len)
+    if any(matches(name, allowed) for allowed in MAY_INCLUDE[rule]):
+        return None
+    return f'"{name}": {rule} may include only {" ".join(MAY_INCLUDE[rule])}'
+
+
+def check_file(root, path):
+    """All complaints about one file, as lines 'path:line: text'."""
+    complaints = []
+    with open(os.path.join(root, path), encoding='utf-8') as file:
+        lines = file.read().split('\n')
+    if len(lines) - 1 > MAX_LINES:
+        complaints.append(f'{path}: {len(lines) - 1} lines, {MAX_LINES} is the limit: split it')
+    if path.endswith(('.c', '.h')) and 'SPDX-License-Identifier: BSD-3-Clause' not in lines[0]:
+        complaints.append(f'{path}:1: the first line names the licence (SPDX-License-Identifier: BSD-3-Clause)')
+    if path.endswith(('.c', '.h')):
+        for number, line in enumerate(lines, 1):
+            found = INCLUDE.match(line)
+            complaint = check_include(path, found.group(2), found.group(1) == '"') if found else None
+            if complaint:
+                complaints.append(f'{path}:{number}: {complaint}')
+    return complaints
+
+
+def source_files(root):
+    for folder in FOLDERS:
+        for where, folders, files in os.walk(os.path.join(root, folder)):
+            folders[:] = sorted(f for f in folders if f not in SKIPPED)
+            for name in sorted(files):
+                if name.endswith(CODE):
+                    yield os.path.relpath(os.path.join(where, name), root)
+
+
+def check_tree(root):
+    complaints = []
+    n_files = 0
+    for path in source_files(root):
+        n_files += 1
+        complaints += check_file(root, path)
+    return n_files, complaints
+
+
+def self_test():
+    """Every rule is shown to catch what it is for: a check that cannot fail proves nothing."""
+    bad = {
+        'base/a.c': '#include "proto/ring.h"\n',
+        'proto/a.c': '#include "daemon/config.h"\n',
+        'client/p2p/a.c': '#include "client/coll/coll.h"\n',
+        'client/link/a.c': '#include "client/core/comm.h"\n',
+        'client/core/a.c': '#include "daemon/node.h"\n',
+        'daemon/channel/a.c': '#include "daemon/control/route.h"\n',
+        'daemon/control/a.c': '#include "daemon/channel/tx.h"\n',
+        'daemon/channel/b.c': '#include <rdma/fabric.h>\n',
+        'daemon/channel/c.c': '#include <event2/event.h>\n',
+        'launcher/a.c': '#include "a.h"\n',
+        'launcher/long.c': '\n' * 1000,
+    }
+    good = {
+        'daemon/control/a.c': '#include "daemon/channel/cmd.h"\n#include <event2/event.h>\n',
+        'client/coll/a.c': '#include "client/p2p/p2p.h"\n#include "mpi.h"\n#include <string.h>\n',
+        'daemon/channel/net_ofi.c': '#include <rdma/fabric.h>\n',
+        'tests/unit/a.c': '#include "daemon/channel/tx.h"\n',
+    }
+    licence = '/* SPDX-License-Identifier: BSD-3-Clause */\n'
+    with tempfile.TemporaryDirectory() as root:
+        for tree, expected in ((bad, 1), (good, 0)):
+            for path, text in tree.items():
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                with open(os.path.join(root, path), 'w', encoding='utf-8') as file:
+                    file.write(licence + text)
+                found = check_file(root, path)
+                if len(found) != expected:
+                    print(f'{path}: expected {expected} complaints, got {found}')
+                    return 1
+    print(f'{len(bad)} bad files caught, {len(good)} good ones passed')
+    return 0
+
+
+def main():
+    if '--self-test' in sys.argv:
+        return self_test()
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), '..', '..')
+    n_files, complaints = check_tree(root)
+    for complaint in complaints:
+        print(complaint)
+    print(f'{n_files} files read, {len(complaints)} complaints')
+    return 1 if complaints or n_files == 0 else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
