@@ -53,9 +53,7 @@ bool ring_make_room(struct ring_producer *p, uint32_t len)
         p->data_tail = (p->data_tail + p->data_bytes - 1) & ~(p->data_bytes - 1);
         p->data_head = p->data_tail;
     }
-    uint32_t off = p->data_tail & (p->data_bytes - 1);
-    uint32_t pad = p->data_bytes - off < need ? p->data_bytes - off : 0;
-    return p->data_tail + pad + need - p->data_head <= p->data_bytes;
+    return p->data_tail + ring_padding(p, need) + need - p->data_head <= p->data_bytes;
 }
 
 void ring_consumer_init(struct ring_consumer *c, void *ring, const struct ring_shape *shape)

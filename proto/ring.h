@@ -104,6 +104,13 @@ static inline uint32_t ring_max_payload(const struct ring_shape *shape)
     return shape->data_bytes > 2 * RING_INLINE_BYTES ? shape->data_bytes / 2 : RING_INLINE_BYTES;
 }
 
+/* Bytes left unused at the end of the data area so that `need` bytes lie in one piece. */
+static inline uint32_t ring_padding(const struct ring_producer *p, uint32_t need)
+{
+    uint32_t rest = p->data_bytes - (p->data_tail & (p->data_bytes - 1));
+    return rest < need ? rest : 0;
+}
+
 /*
  * Claims the next slot for `len` payload bytes (at most ring_max_payload). On success *ret_payload is where the payload goes.
  * Returns NULL when the ring is full. Claiming again without publishing gives the same slot.
@@ -119,11 +126,13 @@ static inline struct ring_slot *ring_claim(struct ring_producer *p, uint32_t len
         *ret_payload = slot->payload;
     } else {
         uint32_t need = (len + RING_LINE - 1) & ~(RING_LINE - 1);
-        uint32_t off = p->data_tail & (p->data_bytes - 1);
-        uint32_t pad = p->data_bytes - off < need ? p->data_bytes - off : 0;
-        if (p->data_tail + pad + need - p->data_head > p->data_bytes && !ring_make_room(p, len))
-            return NULL;
-        off = (p->data_tail + pad) & (p->data_bytes - 1);
+        uint32_t pad = ring_padding(p, need);
+        if (p->data_tail + pad + need - p->data_head > p->data_bytes) {
+            if (!ring_make_room(p, len))
+                return NULL;
+            pad = ring_padding(p, need); /* an empty data area has been moved to its front */
+        }
+        uint32_t off = (p->data_tail + pad) & (p->data_bytes - 1);
         p->pending = pad + need;
         slot->data_line = (uint16_t)(off / RING_LINE);
         *ret_payload = p->data + off;
