@@ -42,6 +42,9 @@ void bell_wake(const struct bell_ref *ref);
 /* After publishing: rings if the ring is quiet, wakes if the consumer sleeps. */
 static inline void bell_notify(const struct bell_ref *ref, _Atomic uint32_t *active)
 {
+    /* Without `fenced` the machine may delay the published turn past these loads, the sleeper's barrier sees to that; but the
+     * compiler must keep the order of the program, or there is no point at which a barrier would be right. */
+    atomic_signal_fence(memory_order_seq_cst);
     /* seq_cst on both loads: with `fenced` they must come after ring_publish's exchange in the one total order. */
     if (__builtin_expect(!atomic_load_explicit(active, memory_order_seq_cst), 0)) {
         /* release: pairs with the acquire exchange in bell_collect; the published slot is seen with the bit. */
