@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,9 +85,11 @@ int fd_write_full(int fd, const void *buf, size_t n, uint64_t deadline_ns)
         int rc = wait_ready(fd, POLLOUT, deadline_ns);
         if (rc < 0)
             return rc;
-        ssize_t put = send(fd, p, n, MSG_NOSIGNAL);
+        /* A blocking descriptor would wait for room for all of it, however late. A pipe that polls writable takes PIPE_BUF
+         * bytes at once (pipe(7)). */
+        ssize_t put = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (put < 0 && errno == ENOTSOCK)
-            put = write(fd, p, n);
+            put = write(fd, p, n < PIPE_BUF ? n : PIPE_BUF);
         if (put < 0) {
             if (errno == EINTR || errno == EAGAIN)
                 continue;
