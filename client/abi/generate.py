@@ -4,7 +4,9 @@
 import os
 import sys
 
+import bindings
 import description
+import exports
 import header
 import semantics
 
@@ -17,6 +19,9 @@ def main():
     sections = [s for file in SECTION_FILES for s in description.read_sections(os.path.join(source, file))]
     header.write(os.path.join(output, 'mpi.h'), sections, functions)
     semantics.write(os.path.join(output, 'semantics.h'), functions)
+    exports.write_version_script(os.path.join(output, 'mpi_abi.map'), functions)
+    exports.write_missing(os.path.join(output, 'missing.txt'), functions)
+    bindings.write(output, functions)
 
 
 if __name__ == '__main__':

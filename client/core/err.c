@@ -2,11 +2,13 @@
 #include "client/core/err.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 
 /* The initial-exec model would need static TLS space when the library is opened by dlopen (Python does), so the text
  * stays in the default model: errors are rare. */
 static _Thread_local struct {
+    struct comm *blamed;
     int mpi_class;
     char text[ERR_DETAIL_BYTES];
 } detail;
@@ -19,6 +21,7 @@ int err_set(int mpi_class, const char *fmt, ...)
     vsnprintf(detail.text, sizeof(detail.text), fmt, args);
     va_end(args);
     detail.mpi_class = mpi_class;
+    detail.blamed = NULL;
     return mpi_class;
 }
 
@@ -27,8 +30,22 @@ const char *err_detail(int mpi_class)
     return detail.mpi_class == mpi_class ? detail.text : "";
 }
 
+void err_blame(struct comm *comm)
+{
+    detail.blamed = comm;
+}
+
+struct comm *err_take_blame(void)
+{
+    struct comm *comm = detail.blamed;
+
+    detail.blamed = NULL;
+    return comm;
+}
+
 void err_clear(void)
 {
     detail.mpi_class = 0;
     detail.text[0] = '\0';
+    detail.blamed = NULL;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The detail text of an error: what exactly was wrong, in words.
+ * The detail of an error: what exactly was wrong, in words, and whose error handler is to hear of it.
  *
  * Semantics functions and argument checks return `err_set(class, "...")`. The text stays with the calling thread until
  * the next err_set(); the error handlers print it, MPI_Error_string does not see it.
  */
 #ifndef MOTET_CLIENT_CORE_ERR_H
 #define MOTET_CLIENT_CORE_ERR_H
+
+struct comm;
 
 #define ERR_DETAIL_BYTES 512
 
@@ -16,7 +18,15 @@ int err_set(int mpi_class, const char *fmt, ...) __attribute__((format(printf, 2
 /* The text of the last err_set() of this thread if that was for mpi_class, else "". */
 const char *err_detail(int mpi_class);
 
-/* Forgets the text: after an error that was handled inside the library. */
+/* After err_set(): the error belongs to this communicator though it is no argument of the call (MPI_Wait and its like:
+ * the request's). The binding raises it there; the communicator must live until the semantics function has returned
+ * and the binding has raised. */
+void err_blame(struct comm *comm);
+
+/* What err_blame() said since the last err_set(), or NULL; forgets it. For the bindings. */
+struct comm *err_take_blame(void);
+
+/* Forgets everything: after an error that was handled inside the library. */
 void err_clear(void);
 
 #endif
