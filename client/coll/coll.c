@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the collective engine keeps per communicator: the tags of its calls and the shape of the cluster under it. */
+#include "client/coll/coll.h"
+
+#include "client/coll/request.h"
+#include "client/core/group.h"
+#include "client/core/job.h"
+
+#include <stdlib.h>
+
+/* Tags 1 .. TAG_CALLS-1 are taken in turn by calls, the same number above them by persistent operations. A tag comes
+ * round after 16 Mi collectives on one communicator, long after its last message is gone. */
+#define TAG_CALLS (1u << 24)
+
+struct datatype *coll_byte(void)
+{
+    static struct datatype *byte;
+    if (!byte)
+        byte = datatype_predefined(MPI_BYTE);
+    return byte;
+}
+
+struct coll_comm *coll_comm_of(struct comm *comm)
+{
+    if (!comm->coll)
+        comm->coll = calloc(1, sizeof *comm->coll);
+    return comm->coll;
+}
+
+int coll_next_tag(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (!c)
+        return 0;
+    c->next_tag = (c->next_tag + 1) % TAG_CALLS;
+    return (int)c->next_tag;
+}
+
+int coll_next_persistent_tag(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (!c)
+        return 0;
+    c->next_persistent_tag = (c->next_persistent_tag + 1) % TAG_CALLS;
+    return (int)(TAG_CALLS + c->next_persistent_tag);
+}
+
+static void release_comm(struct comm *comm)
+{
+    struct coll_comm *c = comm->coll;
+    if (!c)
+        return;
+    comm->coll = NULL;
+    free(c->leaders);
+    free(c->node_of);
+    free(c->members);
+    free(c);
+}
+
+/* Fills node_of and leaders. Nodes are numbered as they appear; `seen` maps job node to that number. */
+static bool number_nodes(struct coll_comm *c, const struct group *group)
+{
+    int max_node = 0;
+    for (int i = 0; i < group->size; i++) {
+        int node = job_node_of(group->procs[i]);
+        if (node > max_node)
+            max_node = node;
+    }
+    int *seen = malloc(((size_t)max_node + 1) * sizeof(int));
+    if (!seen)
+        return false;
+    for (int i = 0; i <= max_node; i++)
+        seen[i] = -1;
+    int previous = -1;
+    c->n_nodes = 0;
+    c->in_order = true;
+    for (int i = 0; i < group->size; i++) {
+        int node = job_node_of(group->procs[i]);
+        if (seen[node] < 0) {
+            c->leaders[c->n_nodes] = i;
+            seen[node] = c->n_nodes++;
+        } else if (seen[node] != previous) {
+            c->in_order = false;
+        }
+        previous = c->node_of[i] = seen[node];
+    }
+    free(seen);
+    return true;
+}
+
+static void collect_members(struct coll_comm *c, const struct comm *comm)
+{
+    int mine = c->node_of[comm->rank];
+    c->n_members = 0;
+    for (int i = 0; i < comm->size; i++) {
+        if (c->node_of[i] != mine)
+            continue;
+        if (i == comm->rank)
+            c->my_member = c->n_members;
+        c->members[c->n_members++] = i;
+    }
+}
+
+struct coll_comm *coll_shape_of(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (!c || c->shaped)
+        return c;
+    size_t n = (size_t)comm->size;
+    c->leaders = malloc(n * sizeof(int));
+    c->node_of = malloc(n * sizeof(int));
+    c->members = malloc(n * sizeof(int));
+    if (!c->leaders || !c->node_of || !c->members || !number_nodes(c, comm->group)) {
+        free(c->leaders);
+        free(c->node_of);
+        free(c->members);
+        c->leaders = c->node_of = c->members = NULL;
+        return NULL;
+    }
+    collect_members(c, comm);
+    c->shaped = true;
+    return c;
+}
+
+void coll_init(void)
+{
+    static bool done;
+    if (done)
+        return;
+    done = true;
+    comm_on_destroy(release_comm);
+    coll_request_init();
+}

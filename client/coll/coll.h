@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The collective operations as programs: what the MPI functions of chapter 6 do, once for the blocking, nonblocking
+ * and persistent forms and for any set of ranks.
+ *
+ * Each coll_xxx() writes the steps of this rank into a schedule (schedule.h), over the ranks of the schedule's view, by
+ * the algorithm that select.c picks. Arguments are those of the MPI function after the entries (entry_*.c) have
+ * resolved MPI_IN_PLACE where it says so here; roots are ranks of the view. Called with the library lock held.
+ */
+#ifndef MOTET_CLIENT_COLL_COLL_H
+#define MOTET_CLIENT_COLL_COLL_H
+
+#include "client/coll/blocks.h"
+#include "client/coll/schedule.h"
+
+/* What the engine keeps per communicator. */
+struct coll_comm {
+    uint32_t next_tag;            /* of the next collective call */
+    uint32_t next_persistent_tag; /* of the next persistent one: a range of its own, since it outlives the others */
+
+    /* The shape, from where the ranks run; equal on all members. */
+    bool shaped;
+    int n_nodes;   /* nodes with at least one member */
+    int *leaders;  /* [n_nodes] lowest rank on each node, nodes in the order of their leaders */
+    int *node_of;  /* [size] index of each rank's node in leaders */
+    int *members;  /* [n_members] ranks on my node, ascending */
+    int n_members;
+    int my_member; /* my place in members */
+    bool in_order; /* every node holds an unbroken row of ranks: hierarchies keep operand order */
+};
+
+/* The data of comm, made on first use; NULL when memory is missing. */
+struct coll_comm *coll_comm_of(struct comm *comm);
+/* The same with the shape filled in. */
+struct coll_comm *coll_shape_of(struct comm *comm);
+
+/* Tags of the collective context. Every collective call takes the next one on all members alike. */
+int coll_next_tag(struct comm *comm);
+int coll_next_persistent_tag(struct comm *comm);
+/* Tag for client/comm: creation among the members of a group under a tag of the user. */
+#define COLL_TAG_GROUP_BIT (1 << 29)
+
+void coll_init(void);
+
+struct datatype *coll_byte(void); /* MPI_BYTE */
+
+void coll_barrier(struct schedule *s);
+void coll_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root);
+
+/* send: MPI_IN_PLACE at the root means that its block is in recv already. `recv` counts at the root only. `uniform`
+ * (gather, scatter): every rank's block has the same number of bytes and so every rank knows all sizes. */
+void coll_gather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
+                 const struct blocks *recv, bool uniform, int root);
+void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv, MPI_Count recv_count,
+                  struct datatype *recv_type, int root);
+
+/* MPI_IN_PLACE: the own block is in recv already. */
+void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
+                    const struct blocks *recv);
+
+/* In place: send == NULL, data is taken from recv. */
+void coll_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv);
+
+/* send MPI_IN_PLACE: (at the root of reduce) the operand is in recv. recv counts at the root only. */
+void coll_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
+                 struct op *op, int root);
+void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
+                    struct op *op);
+/* counts: elements for each rank. MPI_IN_PLACE: all operands are in recv, the result at its start. */
+void coll_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts, struct op *op);
+void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
+               struct op *op);
+void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
+                 struct op *op);
+
+/* Helpers for the algorithms. */
+
+static inline int coll_pof2(int size) /* largest power of two <= size */
+{
+    int pof2 = 1;
+    while (pof2 <= size / 2)
+        pof2 *= 2;
+    return pof2;
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The MPI functions for allgather and alltoall.
+ *
+ * Each operation is one static function that writes its steps, for either kind of communicator, and three entries that
+ * carry it out at once, start it, or make a persistent request of it.
+ */
+#include "client/abi/semantics.h"
+#include "client/coll/coll.h"
+#include "client/coll/inter.h"
+#include "client/coll/request.h"
+
+static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                      struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                      struct datatype *recvtype)
+{
+    struct blocks recv = { .buf = recvbuf, .type = recvtype, .count = recvcount };
+    if (comm_is_inter(s->view.comm))
+        inter_allgather(s, sendbuf, sendcount, sendtype, &recv);
+    else
+        coll_allgather(s, sendbuf, sendcount, sendtype, &recv);
+}
+
+int mpi_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                  MPI_Count recvcount, struct datatype *recvtype, struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    allgather(&s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return schedule_end(&s);
+}
+
+int mpi_iallgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                   MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
+                   struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        allgather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                       MPI_Count recvcount, struct datatype *recvtype, struct comm *comm, struct info *info,
+                       struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        allgather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return coll_request_persist(s, ret_request);
+}
+
+static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                       struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
+                       struct intvec displs, struct datatype *recvtype)
+{
+    struct blocks recv = { .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs };
+    if (comm_is_inter(s->view.comm))
+        inter_allgather(s, sendbuf, sendcount, sendtype, &recv);
+    else
+        coll_allgather(s, sendbuf, sendcount, sendtype, &recv);
+}
+
+int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                   struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
+                   struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    allgatherv(&s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    return schedule_end(&s);
+}
+
+int mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                    struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
+                    struct comm *comm, struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        allgatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                        struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
+                        struct comm *comm, struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        allgatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    return coll_request_persist(s, ret_request);
+}
+
+static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                     void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
+{
+    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .count = sendcount };
+    struct blocks recv = { .buf = recvbuf, .type = recvtype, .count = recvcount };
+    if (comm_is_inter(s->view.comm))
+        inter_alltoall(s, &send, &recv);
+    else
+        coll_alltoall(s, sendbuf == MPI_IN_PLACE ? NULL : &send, &recv);
+}
+
+int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                 MPI_Count recvcount, struct datatype *recvtype, struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    alltoall(&s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return schedule_end(&s);
+}
+
+int mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                  MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
+                  struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        alltoall(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                      MPI_Count recvcount, struct datatype *recvtype, struct comm *comm, struct info *info,
+                      struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        alltoall(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    return coll_request_persist(s, ret_request);
+}
+
+static void alltoallv(struct schedule *s, const void *sendbuf, struct intvec sendcounts,
+                      struct intvec sdispls, struct datatype *sendtype, void *recvbuf,
+                      struct intvec recvcounts, struct intvec rdispls, struct datatype *recvtype)
+{
+    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls };
+    struct blocks recv = { .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls };
+    if (comm_is_inter(s->view.comm))
+        inter_alltoall(s, &send, &recv);
+    else
+        coll_alltoall(s, sendbuf == MPI_IN_PLACE ? NULL : &send, &recv);
+}
+
+int mpi_alltoallv(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
+                  struct datatype *sendtype, void *recvbuf, struct intvec recvcounts, struct intvec rdispls,
+                  struct datatype *recvtype, struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    alltoallv(&s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+    return schedule_end(&s);
+}
+
+int mpi_ialltoallv(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
+                   struct datatype *sendtype, void *recvbuf, struct intvec recvcounts, struct intvec rdispls,
+                   struct datatype *recvtype, struct comm *comm, struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_alltoallv_init(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
+                       struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
+                       struct intvec rdispls, struct datatype *recvtype, struct comm *comm,
+                       struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+    return coll_request_persist(s, ret_request);
+}
+
+static void alltoallw(struct schedule *s, const void *sendbuf, struct intvec sendcounts,
+                      struct intvec sdispls, const MPI_Datatype sendtypes[], void *recvbuf,
+                      struct intvec recvcounts, struct intvec rdispls, const MPI_Datatype recvtypes[])
+{
+    struct blocks send = { .buf = (void *)sendbuf, .types = sendtypes, .counts = sendcounts, .displs = sdispls };
+    struct blocks recv = { .buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls };
+    if (comm_is_inter(s->view.comm))
+        inter_alltoall(s, &send, &recv);
+    else
+        coll_alltoall(s, sendbuf == MPI_IN_PLACE ? NULL : &send, &recv);
+}
+
+int mpi_alltoallw(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
+                  const MPI_Datatype sendtypes[], void *recvbuf, struct intvec recvcounts,
+                  struct intvec rdispls, const MPI_Datatype recvtypes[], struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    alltoallw(&s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+    return schedule_end(&s);
+}
+
+int mpi_ialltoallw(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
+                   const MPI_Datatype sendtypes[], void *recvbuf, struct intvec recvcounts,
+                   struct intvec rdispls, const MPI_Datatype recvtypes[], struct comm *comm,
+                   struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_alltoallw_init(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
+                       const MPI_Datatype sendtypes[], void *recvbuf, struct intvec recvcounts,
+                       struct intvec rdispls, const MPI_Datatype recvtypes[], struct comm *comm,
+                       struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+    return coll_request_persist(s, ret_request);
+}

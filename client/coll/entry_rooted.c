@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The MPI functions for barrier, broadcast, gather and scatter.
+ *
+ * Each operation is one static function that writes its steps, for either kind of communicator, and three entries that
+ * carry it out at once, start it, or make a persistent request of it.
+ */
+#include "client/abi/semantics.h"
+#include "client/coll/coll.h"
+#include "client/coll/inter.h"
+#include "client/coll/request.h"
+
+static void barrier(struct schedule *s)
+{
+    if (comm_is_inter(s->view.comm))
+        inter_barrier(s);
+    else
+        coll_barrier(s);
+}
+
+int mpi_barrier(struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    barrier(&s);
+    return schedule_end(&s);
+}
+
+int mpi_ibarrier(struct comm *comm, struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        barrier(s);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_barrier_init(struct comm *comm, struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        barrier(s);
+    return coll_request_persist(s, ret_request);
+}
+
+static void bcast(struct schedule *s, void *buffer, MPI_Count count, struct datatype *datatype, int root)
+{
+    if (comm_is_inter(s->view.comm))
+        inter_bcast(s, buffer, count, datatype, root);
+    else
+        coll_bcast(s, buffer, count, datatype, root);
+}
+
+int mpi_bcast(void *buffer, MPI_Count count, struct datatype *datatype, int root, struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    bcast(&s, buffer, count, datatype, root);
+    return schedule_end(&s);
+}
+
+int mpi_ibcast(void *buffer, MPI_Count count, struct datatype *datatype, int root, struct comm *comm,
+               struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        bcast(s, buffer, count, datatype, root);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_bcast_init(void *buffer, MPI_Count count, struct datatype *datatype, int root, struct comm *comm,
+                   struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        bcast(s, buffer, count, datatype, root);
+    return coll_request_persist(s, ret_request);
+}
+
+static void gather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                   void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root)
+{
+    struct blocks recv = { .buf = recvbuf, .type = recvtype, .count = recvcount };
+    if (comm_is_inter(s->view.comm))
+        inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
+    else
+        coll_gather(s, sendbuf, sendcount, sendtype, &recv, true, root);
+}
+
+int mpi_gather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+               MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    gather(&s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    return schedule_end(&s);
+}
+
+int mpi_igather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm,
+                struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        gather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_gather_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                    MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm,
+                    struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        gather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    return coll_request_persist(s, ret_request);
+}
+
+static void gatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                    void *recvbuf, struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
+                    int root)
+{
+    struct blocks recv = { .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs };
+    if (comm_is_inter(s->view.comm))
+        inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
+    else
+        coll_gather(s, sendbuf, sendcount, sendtype, &recv, false, root);
+}
+
+int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                struct intvec recvcounts, struct intvec displs, struct datatype *recvtype, int root,
+                struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    gatherv(&s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
+    return schedule_end(&s);
+}
+
+int mpi_igatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                 struct intvec recvcounts, struct intvec displs, struct datatype *recvtype, int root,
+                 struct comm *comm, struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        gatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                     struct intvec recvcounts, struct intvec displs, struct datatype *recvtype, int root,
+                     struct comm *comm, struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        gatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
+    return coll_request_persist(s, ret_request);
+}
+
+static void scatter(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                    void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root)
+{
+    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .count = sendcount };
+    if (comm_is_inter(s->view.comm))
+        inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
+    else
+        coll_scatter(s, &send, true, recvbuf, recvcount, recvtype, root);
+}
+
+int mpi_scatter(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    scatter(&s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    return schedule_end(&s);
+}
+
+int mpi_iscatter(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                 MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm,
+                 struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        scatter(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
+                     MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm,
+                     struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        scatter(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    return coll_request_persist(s, ret_request);
+}
+
+static void scatterv(struct schedule *s, const void *sendbuf, struct intvec sendcounts, struct intvec displs,
+                     struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                     struct datatype *recvtype, int root)
+{
+    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = displs };
+    if (comm_is_inter(s->view.comm))
+        inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
+    else
+        coll_scatter(s, &send, false, recvbuf, recvcount, recvtype, root);
+}
+
+int mpi_scatterv(const void *sendbuf, struct intvec sendcounts, struct intvec displs,
+                 struct datatype *sendtype, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                 int root, struct comm *comm)
+{
+    struct schedule s;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    scatterv(&s, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root);
+    return schedule_end(&s);
+}
+
+int mpi_iscatterv(const void *sendbuf, struct intvec sendcounts, struct intvec displs,
+                  struct datatype *sendtype, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                  int root, struct comm *comm, struct request **ret_request)
+{
+    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    if (s)
+        scatterv(s, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root);
+    return coll_request_start(s, ret_request);
+}
+
+int mpi_scatterv_init(const void *sendbuf, struct intvec sendcounts, struct intvec displs,
+                      struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                      struct datatype *recvtype, int root, struct comm *comm, struct info *info,
+                      struct request **ret_request)
+{
+    (void)info; /* no hints are known for collectives */
+    struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
+    if (s)
+        scatterv(s, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root);
+    return coll_request_persist(s, ret_request);
+}

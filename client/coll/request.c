@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/coll/request.h"
+
+#include "client/core/err.h"
+#include "client/core/progress.h"
+
+#include <stdlib.h>
+
+struct coll_request {
+    struct request request;
+    struct schedule *schedule;
+    struct coll_request *next, *previous; /* while it runs */
+};
+
+static struct coll_request *running; /* the most recently started first */
+static int n_running;
+
+static void leave_list(struct coll_request *r)
+{
+    if (r->previous)
+        r->previous->next = r->next;
+    else
+        running = r->next;
+    if (r->next)
+        r->next->previous = r->previous;
+    n_running--;
+}
+
+static int poll_running(void)
+{
+    int n_done = 0;
+    struct coll_request *next;
+    for (struct coll_request *r = running; r; r = next) {
+        int at = r->schedule->next_step;
+        bool done = schedule_advance(r->schedule);
+        next = r->next; /* a step may have polled, and so ended others */
+        n_done += done || r->schedule->next_step != at;
+        if (done) {
+            leave_list(r);
+            request_complete(&r->request, r->schedule->err);
+        }
+    }
+    return n_done;
+}
+
+static void destroy(struct request *request)
+{
+    struct coll_request *r = (struct coll_request *)request;
+    schedule_free(r->schedule);
+    free(r);
+}
+
+/* Runs the first steps at once, so that messages leave and short operations may already be over. */
+static int start(struct request *request)
+{
+    struct coll_request *r = (struct coll_request *)request;
+    schedule_rewind(r->schedule);
+    r->request.complete = false;
+    r->request.active = true;
+    if (schedule_advance(r->schedule)) {
+        request_complete(&r->request, r->schedule->err);
+        return MPI_SUCCESS;
+    }
+    r->previous = NULL;
+    r->next = running;
+    if (running)
+        running->previous = r;
+    running = r;
+    n_running++;
+    return MPI_SUCCESS;
+}
+
+static const struct request_ops nonblocking_ops = { .destroy = destroy };
+static const struct request_ops persistent_ops = { .destroy = destroy, .start = start };
+
+static int make(struct schedule *s, bool persistent, struct coll_request **ret_request)
+{
+    int err = s ? s->err : err_set(MPI_ERR_NO_MEM, "no memory for the schedule of a collective operation");
+    struct coll_request *r = err ? NULL : malloc(sizeof *r);
+    if (!r) {
+        schedule_free(s);
+        return err ? err : err_set(MPI_ERR_NO_MEM, "no memory for the request of a collective operation");
+    }
+    request_init(&r->request, persistent ? &persistent_ops : &nonblocking_ops, s->owner, persistent);
+    r->schedule = s;
+    *ret_request = r;
+    return MPI_SUCCESS;
+}
+
+int coll_request_start(struct schedule *s, struct request **ret_request)
+{
+    struct coll_request *r;
+    int err = make(s, false, &r);
+    if (err)
+        return err;
+    *ret_request = &r->request;
+    return start(&r->request);
+}
+
+int coll_request_persist(struct schedule *s, struct request **ret_request)
+{
+    struct coll_request *r;
+    int err = make(s, true, &r);
+    if (err)
+        return err;
+    *ret_request = &r->request;
+    return MPI_SUCCESS;
+}
+
+void coll_request_init(void)
+{
+    progress_register(poll_running, &n_running);
+}

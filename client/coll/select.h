@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which algorithm a collective uses: a table of rules by number of ranks, bytes and the shape of the cluster.
+ *
+ * All ranks of a call must choose alike, so a choice depends only on what every rank knows. MOTET_COLL_<FAMILY>=<name>
+ * (MOTET_COLL_BCAST=pipeline) forces an algorithm wherever it is applicable, for tests and measurements.
+ */
+#ifndef MOTET_CLIENT_COLL_SELECT_H
+#define MOTET_CLIENT_COLL_SELECT_H
+
+#include "client/coll/schedule.h"
+
+enum select_family {
+    SELECT_BARRIER,
+    SELECT_BCAST,
+    SELECT_GATHER,
+    SELECT_SCATTER,
+    SELECT_ALLGATHER,
+    SELECT_ALLTOALL,
+    SELECT_REDUCE,
+    SELECT_ALLREDUCE,
+    SELECT_REDUCE_SCATTER,
+    SELECT_FAMILIES
+};
+
+enum select_name {
+    BARRIER_DISSEMINATION,
+    BARRIER_NODES,
+    BCAST_BINOMIAL,
+    BCAST_SCATTER_ALLGATHER,
+    BCAST_PIPELINE,
+    BCAST_NODES,
+    GATHER_BINOMIAL,
+    GATHER_LINEAR,
+    SCATTER_BINOMIAL,
+    SCATTER_LINEAR,
+    ALLGATHER_RECURSIVE_DOUBLING,
+    ALLGATHER_BRUCK,
+    ALLGATHER_RING,
+    ALLTOALL_BRUCK,
+    ALLTOALL_LINEAR,
+    ALLTOALL_PAIRWISE,
+    REDUCE_BINOMIAL,
+    REDUCE_RABENSEIFNER,
+    REDUCE_NODES,
+    ALLREDUCE_RECURSIVE_DOUBLING,
+    ALLREDUCE_RABENSEIFNER,
+    ALLREDUCE_RING,
+    ALLREDUCE_NODES,
+    REDUCE_SCATTER_HALVING,
+    REDUCE_SCATTER_PAIRWISE,
+    REDUCE_SCATTER_REDUCE_SCATTER,
+    SELECT_NAMES
+};
+
+/* n_bytes: what the family's table is ordered by (message, block, or total for allgather and reduce_scatter).
+ * regular: the operation commutes (reductions), or all blocks are of one size (allgather, alltoall). */
+enum select_name select_algorithm(enum select_family family, const struct schedule *s, MPI_Count n_bytes, bool regular);
+
+/* Reads MOTET_COLL_*. MPI_ERR_OTHER with a text for a name that does not exist. */
+int select_init(void);
+
+#endif
