@@ -48,11 +48,11 @@ void op_ref(struct op *op);
 void op_unref(struct op *op);
 
 /* Can `op` reduce elements of `type`? Returns MPI_SUCCESS or MPI_ERR_OP with a text naming both. A reducing collective asks
- * once before it communicates. */
+ * once before it communicates. MPI_REPLACE and MPI_NO_OP reduce nothing. */
 int op_check(const struct op *op, const struct datatype *type);
 
 /* inout[i] = in[i] op inout[i] for `count` elements: `in` is the left operand, as MPI_Reduce_local defines it. Returns what
- * op_check says. MPI_NO_OP leaves inout, MPI_REPLACE copies. */
+ * op_check says, and in addition takes MPI_REPLACE (copies) and MPI_NO_OP (leaves inout) on any type, for accumulation. */
 int op_apply(const struct op *op, const void *in, void *inout, MPI_Count count, struct datatype *type);
 
 #endif

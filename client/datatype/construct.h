@@ -19,6 +19,9 @@ int type_publish(struct datatype *type, struct datatype **ret_type);
 /* A type without contents and handle, for the inside of another one. */
 int type_new_inner(struct type_map *map, struct datatype **ret_type);
 
+/* A type with the same map, layout and bounds, without contents, name, attributes and handle. NULL: out of memory. */
+struct datatype *type_clone(const struct datatype *type);
+
 /* What MPI_Type_get_contents returns for a type: itself if it is predefined, else a new type like it. */
 int type_hand_out(struct datatype *type, struct datatype **ret_type);
 void type_release_handed_out(struct datatype *type);

@@ -102,8 +102,7 @@ int type_new_inner(struct type_map *map, struct datatype **ret_type)
     return type_new(map, contents_new(MPI_COMBINER_NAMED, false, 0), false, ret_type);
 }
 
-/* A type with the same map, layout and bounds, without contents, name, attributes and handle. NULL: out of memory. */
-static struct datatype *type_clone(const struct datatype *type)
+struct datatype *type_clone(const struct datatype *type)
 {
     struct datatype *clone = malloc(sizeof *clone);
     if (clone == NULL)
@@ -183,7 +182,13 @@ int mpi_type_dup(struct datatype *oldtype, struct datatype **ret_newtype)
     }
     contents_set_type(contents, 0, oldtype);
     type->contents = contents;
-    type->class = CLASS_NONE; /* a duplicate is a derived type: predefined operations do not take it */
+    /* A duplicate is a derived type, which predefined operations do not take. */
+    type->class = CLASS_NONE;
+    type->basic = type->pair_index = BASIC_NONE;
+    if (type->map == NULL && (type->map = type_map_new_regular(oldtype, 1, 1, 0)) == NULL) {
+        type_unref(type);
+        return err_set(MPI_ERR_NO_MEM, "out of memory for a datatype");
+    }
     if (handle_new(&type->obj) == 0) {
         type_unref(type);
         return err_set(MPI_ERR_NO_MEM, "no handle left for a datatype");

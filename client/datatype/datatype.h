@@ -101,9 +101,9 @@ struct datatype {
     uint8_t basic; /* enum basic_kind; of a pair type: the value's */
     uint8_t class; /* enum basic_class */
     uint8_t pair_index; /* enum basic_kind of a pair type's index, else BASIC_NONE */
-    uint8_t external_size; /* bytes of a basic type in the external32 representation */
-    uint16_t depth;        /* nesting of constructors: 0 for a basic type */
-    uint32_t align;        /* strictest alignment of the basic types inside, bytes */
+    uint16_t depth;      /* nesting of constructors: 0 for a basic type */
+    uint32_t align;      /* strictest alignment of the basic types inside, bytes */
+    MPI_Count external_size; /* bytes in the external32 representation */
     struct type_signature signature;
     struct layout_part layout;
     struct type_map *map;           /* NULL for a basic type */

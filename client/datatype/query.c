@@ -14,11 +14,6 @@ int mpi_type_size(struct datatype *datatype, MPI_Count *ret_size)
     return MPI_SUCCESS;
 }
 
-int mpi_type_size_x(struct datatype *datatype, MPI_Count *ret_size)
-{
-    return mpi_type_size(datatype, ret_size);
-}
-
 int mpi_type_get_extent(struct datatype *datatype, MPI_Count *ret_lb, MPI_Count *ret_extent)
 {
     *ret_lb = datatype->lb;
@@ -26,21 +21,11 @@ int mpi_type_get_extent(struct datatype *datatype, MPI_Count *ret_lb, MPI_Count 
     return MPI_SUCCESS;
 }
 
-int mpi_type_get_extent_x(struct datatype *datatype, MPI_Count *ret_lb, MPI_Count *ret_extent)
-{
-    return mpi_type_get_extent(datatype, ret_lb, ret_extent);
-}
-
 int mpi_type_get_true_extent(struct datatype *datatype, MPI_Count *ret_true_lb, MPI_Count *ret_true_extent)
 {
     *ret_true_lb = datatype->true_lb;
     *ret_true_extent = datatype->true_extent;
     return MPI_SUCCESS;
-}
-
-int mpi_type_get_true_extent_x(struct datatype *datatype, MPI_Count *ret_true_lb, MPI_Count *ret_true_extent)
-{
-    return mpi_type_get_true_extent(datatype, ret_true_lb, ret_true_extent);
 }
 
 int mpi_get_address(const void *location, MPI_Aint *ret_address)

@@ -99,18 +99,8 @@ int mpi_get_elements(const MPI_Status *status, struct datatype *datatype, MPI_Co
     return MPI_SUCCESS;
 }
 
-int mpi_get_elements_x(const MPI_Status *status, struct datatype *datatype, MPI_Count *ret_count)
-{
-    return mpi_get_elements(status, datatype, ret_count);
-}
-
 int mpi_status_set_elements(MPI_Status *status, struct datatype *datatype, MPI_Count count)
 {
     status_set_count_bytes(status, datatype_bytes_of_elements(datatype, count));
     return MPI_SUCCESS;
-}
-
-int mpi_status_set_elements_x(MPI_Status *status, struct datatype *datatype, MPI_Count count)
-{
-    return mpi_status_set_elements(status, datatype, count);
 }

@@ -212,6 +212,8 @@ static void inherit(const struct type_map *map, struct datatype *type)
             continue;
         uint64_t n = map->child != NULL ? n_children : (uint64_t)map->blocks[i].len;
         type->signature = signature_join(type->signature, signature_repeat(child->signature, (MPI_Count)n));
+        /* Wraps around only where size, which is at least half of it, overflows as well and is refused. */
+        type->external_size += (MPI_Count)(n * (uint64_t)child->external_size);
         if (child->align > type->align && n > 0)
             type->align = child->align;
         if (child->depth + 1 > type->depth)
