@@ -292,50 +292,74 @@ static void signal_child(const struct child *child, int signal)
         kill(child->pid, signal);
 }
 
-/* One more pass over what is left of the job. Returns whether anything was. */
-static bool sweep_job(struct spawner *s, struct job *job)
+/* One more pass over what the filter covers, before any of it can lose its place in the tree: the first stops everything, so that
+ * nothing forks behind the second, and a stopped parent still shows whose its children are. Returns whether anything was left. */
+static bool sweep(struct spawner *s, const struct sweep_filter *filter)
 {
-    struct sweep_filter filter = {.job = job->id, .rank = -1};
-    bool alive = false;
+    if (sweep_kill(filter, owner_of, s, SIGSTOP) == 0)
+        return false;
+    sweep_kill(filter, owner_of, s, SIGKILL);
+    return true;
+}
 
-    list_foreach(it, &job->children)
-        alive |= list_entry(it, struct child, node)->state != CHILD_GONE;
-    return sweep_kill(&filter, owner_of, s, SIGKILL) > 0 || alive;
+static bool job_has_living(const struct job *job)
+{
+    list_foreach(it, &job->children) {
+        if (list_entry(it, struct child, node)->state != CHILD_GONE)
+            return true;
+    }
+    return false;
+}
+
+/* Sweeps, then makes sure of the process groups: where /proc is not readable they are all that is known. */
+static void kill_ranks(struct spawner *s, struct job *job, int64_t rank)
+{
+    struct sweep_filter filter = {.job = job->id, .rank = rank};
+
+    sweep(s, &filter);
+    list_foreach(it, &job->children) {
+        struct child *child = list_entry(it, struct child, node);
+        if (rank < 0 || child->rank == rank)
+            signal_child(child, SIGKILL);
+    }
 }
 
 static void on_kill(struct spawner *s, const Motet__SpawnKill *order)
 {
     struct job *job = job_find(s, order->job);
-    int signal = order->signal == SIGTSTP ? SIGSTOP : order->signal;
+    int64_t rank = order->has_rank ? (int64_t)order->rank : -1;
 
-    if (!job || signal <= 0 || signal >= NSIG)
+    if (!job || order->signal <= 0 || order->signal >= NSIG)
         return;
+    if (order->signal == SIGKILL) {
+        kill_ranks(s, job, rank);
+        if (rank < 0 && !job->ending) {
+            job->ending = true;
+            job->sweep_until_ns = clock_now_ns() + SWEEP_LIMIT_NS;
+        }
+        return;
+    }
+    /* Each rank leads a session without a terminal; the kernel drops SIGTSTP for such groups. */
+    int signal = order->signal == SIGTSTP ? SIGSTOP : order->signal;
     list_foreach(it, &job->children) {
         struct child *child = list_entry(it, struct child, node);
-        if (!order->has_rank || child->rank == order->rank)
+        if (rank < 0 || child->rank == rank)
             signal_child(child, signal);
-    }
-    if (signal != SIGKILL)
-        return;
-    if (order->has_rank) {
-        struct sweep_filter filter = {.job = job->id, .rank = order->rank};
-        sweep_kill(&filter, owner_of, s, SIGKILL);
-    } else if (!job->ending) {
-        job->ending = true;
-        job->sweep_until_ns = clock_now_ns() + SWEEP_LIMIT_NS;
     }
 }
 
-/* Sweeps the jobs that end; forgets those of which nothing is left. Returns whether any is still waited for. */
+/* Sweeps the jobs that end; forgets those of which nothing is left. With the last job goes also what no job is known to own.
+ * Returns whether something is still waited for. */
 static bool sweep_turn(struct spawner *s)
 {
-    bool more = false;
+    bool more = false, ended = false;
 
     list_foreach_safe(it, &s->jobs) {
         struct job *job = list_entry(it, struct job, node);
+        struct sweep_filter filter = {.job = job->id, .rank = -1};
         if (!job->ending)
             continue;
-        bool left = sweep_job(s, job);
+        bool left = sweep(s, &filter) || job_has_living(job);
         if (left && clock_now_ns() < job->sweep_until_ns) {
             more = true;
             continue;
@@ -343,6 +367,11 @@ static bool sweep_turn(struct spawner *s)
         if (left)
             log_warn("job %llx: some of its processes do not die from SIGKILL, ignoring", (unsigned long long)job->id);
         job_free(job);
+        ended = true;
+    }
+    if (ended && list_empty(&s->jobs)) {
+        struct sweep_filter everything = {.everything = true};
+        sweep(s, &everything);
     }
     return more;
 }
@@ -375,8 +404,7 @@ static void end_everything(struct spawner *s)
     uint64_t until_ns = clock_now_ns() + SWEEP_LIMIT_NS;
 
     for (;;) {
-        sweep_kill(&filter, owner_of, s, SIGKILL);
-        /* Where /proc is not readable the process groups still are known. */
+        sweep(s, &filter);
         list_foreach(it, &s->jobs) {
             struct job *job = list_entry(it, struct job, node);
             list_foreach(c, &job->children)

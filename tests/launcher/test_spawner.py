@@ -87,7 +87,7 @@ def test_environment_is_complete_and_the_last_value_counts(spawner):
 
 
 def test_only_three_descriptors_are_open(spawner):
-    text, _ = spawner.run(["sh", "-c", "read x & ls /proc/$!/fd; kill $!"])
+    text, _ = spawner.run(["sh", "-c", "sleep 5 & ls /proc/$!/fd; kill $!"])
     assert text.split() == ["0", "1", "2"]
 
 
@@ -209,6 +209,16 @@ def test_job_kill_reaches_descendants_of_living_and_dead_ranks(spawner):
     assert alive(other[3]["pid"]), "another job lives on"
     for fd in (second, *other[:3]):
         os.close(fd)
+
+
+def test_last_job_takes_along_what_nobody_owns(spawner):
+    stdin, orphan, _ = hidden(spawner, clean=True)
+    os.close(stdin)
+    spawner.peer.expect("Exited")
+    assert alive(orphan)
+    spawner.peer.send("SpawnKill", job=JOB, signal=int(signal.SIGKILL))
+    assert wait_until(lambda: not alive(orphan))
+    assert spawner.run(["echo", "next"], job=JOB + 1) == ("next\n", 0)
 
 
 def test_one_rank_killed_leaves_the_others(spawner):
