@@ -2,6 +2,7 @@
 #include "client/abi/check.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static int class_of_kind(enum object_kind kind)
 {
@@ -36,6 +37,11 @@ static const struct {
     {OBJECT_DATATYPE, (uintptr_t)MPI_DATATYPE_NULL, "MPI_DATATYPE_NULL"},
 };
 
+static const char *article(const char *noun)
+{
+    return strchr("aeiou", noun[0]) ? "an" : "a";
+}
+
 int check_bad_handle(enum object_kind kind, const char *argument, uintptr_t handle)
 {
     const int mpi_class = class_of_kind(kind);
@@ -44,15 +50,18 @@ int check_bad_handle(enum object_kind kind, const char *argument, uintptr_t hand
 
     for (size_t i = 0; i < sizeof(null_handles) / sizeof(null_handles[0]); i++) {
         if (null_handles[i].value == handle)
-            return err_set(mpi_class, "%s is %s, not a %s", argument, null_handles[i].name, wanted);
+            return err_set(mpi_class, "%s is %s, not %s %s", argument, null_handles[i].name, article(wanted), wanted);
     }
-    if (other)
-        return err_set(mpi_class, "%s is the handle of a %s, not of a %s", argument,
-                       object_kind_name((enum object_kind)other->kind), wanted);
+    if (other) {
+        const char *found = object_kind_name((enum object_kind)other->kind);
+
+        return err_set(mpi_class, "%s is the handle of %s %s, not of %s %s", argument, article(found), found,
+                       article(wanted), wanted);
+    }
     if (handle >= HANDLE_PREDEFINED_MAX && handle >> 56 == (uintptr_t)kind)
-        return err_set(mpi_class, "%s (0x%zx) is the handle of a %s that has been freed", argument, (size_t)handle,
-                       wanted);
-    return err_set(mpi_class, "%s (0x%zx) is no handle of a %s", argument, (size_t)handle, wanted);
+        return err_set(mpi_class, "%s (0x%zx) is the handle of %s %s that has been freed", argument, (size_t)handle,
+                       article(wanted), wanted);
+    return err_set(mpi_class, "%s (0x%zx) is no handle of %s %s", argument, (size_t)handle, article(wanted), wanted);
 }
 
 int check_bad_type(const char *argument, const struct datatype *type)
