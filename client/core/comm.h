@@ -14,6 +14,7 @@
 #include "client/core/object.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct attr_table;

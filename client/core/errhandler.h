@@ -41,9 +41,13 @@ struct errhandler {
         MPI_File_errhandler_function *file;
         MPI_Session_errhandler_function *session;
     } fn;
+    int n_user_refs; /* times the application holds the handle: MPI_Comm_get_errhandler gives the same one each time */
 };
 
 extern struct errhandler *errhandler_fatal, *errhandler_abort, *errhandler_return; /* valid always */
+extern struct errhandler *errhandler_file; /* of MPI_FILE_NULL: what new files get */
+
+void errhandler_init(void); /* makes the predefined handles known */
 
 static inline void errhandler_ref(struct errhandler *handler)
 {
@@ -51,7 +55,10 @@ static inline void errhandler_ref(struct errhandler *handler)
 }
 void errhandler_unref(struct errhandler *handler); /* NULL is fine */
 
-/* Replaces *slot by handler, with the references; MPI_ERR_ARG when the handler was made for another kind of object. */
+/* The handler as the result of a call that returns one. */
+int errhandler_publish(struct errhandler *handler, struct errhandler **ret_handler);
+
+/* Replaces *slot by handler, with the references; MPI_ERR_ERRHANDLER when the handler was made for another kind of object. */
 int errhandler_assign(struct errhandler **slot, struct errhandler *handler, enum errhandler_target target);
 
 /* Carries out the error handler of comm for the error code `err` that `function` ("MPI_Send") met.

@@ -21,9 +21,17 @@ struct group {
     bool row;         /* procs[i] == procs[0] + i */
     int *index;       /* inverse of procs: [n_index] rank or MPI_UNDEFINED; NULL until needed */
     int n_index;
+    int n_user_refs;  /* times the application holds the handle: MPI_Comm_group gives the same one each time */
 };
 
 extern struct group *group_empty; /* MPI_GROUP_EMPTY; valid always */
+
+/* Makes MPI_GROUP_EMPTY known; proc: index of this process in the job. Called by MPI_Init. */
+void group_init(int proc);
+
+/* Gives the group a user handle, for which the caller's reference is taken over: the result of a call that returns a
+ * group. On MPI_ERR_NO_MEM the reference is dropped. */
+int group_publish(struct group *group, struct group **ret_group);
 
 /* A group of `size` members, procs is copied. One reference for the caller. size 0 gives group_empty.
  * MPI_ERR_NO_MEM. */
