@@ -13,7 +13,7 @@ static _Thread_local struct {
     char text[ERR_DETAIL_BYTES];
 } detail;
 
-int err_set(int mpi_class, const char *fmt, ...)
+void err_record(int mpi_class, const char *fmt, ...)
 {
     va_list args;
 
@@ -22,7 +22,6 @@ int err_set(int mpi_class, const char *fmt, ...)
     va_end(args);
     detail.mpi_class = mpi_class;
     detail.blamed = NULL;
-    return mpi_class;
 }
 
 const char *err_detail(int mpi_class)

@@ -12,8 +12,11 @@ struct comm;
 
 #define ERR_DETAIL_BYTES 512
 
-/* Stores the text (cut at ERR_DETAIL_BYTES) and returns mpi_class. */
-int err_set(int mpi_class, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+/* Stores the text (cut at ERR_DETAIL_BYTES) and returns mpi_class. A macro, so that the compiler sees that a constant class is no
+ * success and warns of no path that cannot be. */
+#define err_set(mpi_class, ...) (err_record((mpi_class), __VA_ARGS__), (mpi_class))
+
+void err_record(int mpi_class, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* The text of the last err_set() of this thread if that was for mpi_class, else "". */
 const char *err_detail(int mpi_class);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/core/job.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/link/link.h"
+
+static bool attached;
+static char own_name[SEGMENT_NODE_NAME];
+
+int job_attach(void)
+{
+    int err = link_attach();
+
+    attached = err == 0;
+    return err;
+}
+
+void job_detach(void)
+{
+    attached = false;
+    link_detach();
+}
+
+void job_abort(int code, const char *text)
+{
+    fflush(NULL);
+    if (link_abort(code, text)) {
+        /* The daemon ends every rank, this one too; exiting first would look like a rank that fell over by itself. */
+        struct timespec wait = {.tv_sec = 5};
+        nanosleep(&wait, NULL);
+    }
+    _exit(code ? code : EXIT_FAILURE);
+}
+
+bool job_attached(void)
+{
+    return attached;
+}
+
+int job_size(void)
+{
+    return (int)link_self.n_world;
+}
+
+int job_rank(void)
+{
+    return (int)link_self.world_rank;
+}
+
+int job_n_nodes(void)
+{
+    return (int)link_self.n_nodes;
+}
+
+int job_node_of(int world_rank)
+{
+    return link_self.base ? (int)link_world((uint32_t)world_rank)->node : 0;
+}
+
+int job_local_rank_of(int world_rank)
+{
+    return link_self.base ? (int)link_world((uint32_t)world_rank)->local : 0;
+}
+
+int job_local_size(void)
+{
+    return (int)link_self.n_local;
+}
+
+int job_local_rank(void)
+{
+    return (int)link_self.local_rank;
+}
+
+bool job_is_local(int world_rank)
+{
+    return job_node_of(world_rank) == (int)link_self.node;
+}
+
+const char *job_node_name(int node)
+{
+    if (link_self.base && node >= 0 && node < job_n_nodes())
+        return segment_node_at(link_self.base, &link_self.layout, (uint32_t)node)->name;
+    if (!own_name[0])
+        gethostname(own_name, sizeof own_name - 1);
+    return own_name;
+}
+
+uint64_t job_id(void)
+{
+    return link_self.job;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The waiting policy. A poll without event is followed by
+ *  - a pause while another core can be expected to answer soon (node not crowded), or
+ *  - sched_yield at once when the node has more runnable threads than cores, and
+ *  - sleep on the bell when nothing has come for long.
+ * A yield that takes long means that a stranger computes on this core: whoever yields to it waits for its time slice, while a
+ * sleeper is woken at once; so such a yield is followed by sleep. Figures behind the limits: doc/architecture.md.
+ */
+#include "client/core/progress.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "client/core/job.h"
+#include "client/core/lock.h"
+#include "client/link/link.h"
+#include "client/p2p/board.h"
+#include "client/p2p/outbound.h"
+#include "client/p2p/p2p.h"
+
+#define MAX_POLLERS 8
+
+/* Spins between two yields when not crowded: a stranger on this core shall not wait for a whole time slice. */
+#define SPINS_PER_YIELD 2000u
+/* Without news for this long, sleep. A wake-up costs 15 to 45 us, so waiting ten times that before loses at most a tenth. */
+#define SLEEP_AFTER_NS (400 * CLOCK_NS_PER_US)
+/* The same on a crowded node, where every yield takes the place of somebody who may have work. */
+#define SLEEP_AFTER_CROWDED_NS (200 * CLOCK_NS_PER_US)
+/* The clock is read once in so many idle polls. */
+#define POLLS_PER_CLOCK 64u
+/* A yield this long gave the core to somebody who computes. */
+#define LONG_YIELD_NS (300 * CLOCK_NS_PER_US)
+/* Sleep is cut into pieces to notice the daemon's death. */
+#define SLEEP_PIECE_NS CLOCK_NS_PER_S
+
+static struct {
+    int (*poll)(void);
+    const int *n_active;
+} pollers[MAX_POLLERS];
+static int n_pollers;
+static bool started;
+
+int progress_init(void)
+{
+    int err = p2p_init();
+
+    started = err == 0;
+    return err;
+}
+
+void progress_deinit(void)
+{
+    started = false;
+    p2p_deinit();
+}
+
+void progress_register(int (*poll)(void), const int *n_active)
+{
+    for (int i = 0; i < n_pollers; i++)
+        if (pollers[i].poll == poll)
+            return;
+    if (n_pollers == MAX_POLLERS)
+        abort(); /* a table that one of our own modules outgrew */
+    pollers[n_pollers].poll = poll;
+    pollers[n_pollers++].n_active = n_active;
+}
+
+int progress_poll(void)
+{
+    int n = 0;
+
+    if (link_self.base)
+        n += inbox_poll();
+    if (outbound_n_waiting > 0)
+        n += outbound_poll();
+    for (int i = 0; i < n_pollers; i++)
+        if (*pollers[i].n_active > 0)
+            n += pollers[i].poll();
+    return n;
+}
+
+static bool crowded(void)
+{
+    return atomic_load_explicit(&link_self.hops->crowded, memory_order_relaxed) != 0;
+}
+
+static enum wait_mode mode(void)
+{
+    const struct segment_header *header = link_self.base;
+    return (enum wait_mode)atomic_load_explicit(&header->wait_mode, memory_order_relaxed);
+}
+
+static void sleep_once(void)
+{
+    int depth = lock_release();
+
+    atomic_store_explicit(&link_self.me->waiting_since_ns, clock_coarse_ns(), memory_order_relaxed);
+    atomic_store_explicit(&link_self.me->waiting, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&link_self.me->sleeps, 1, memory_order_relaxed);
+    uint64_t before_ns = clock_now_ns();
+    /* What waits in our own memory (a full ring) is retried soon; everything else rings the bell. */
+    inbox_sleep(outbound_n_waiting > 0 ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS);
+    if (clock_now_ns() - before_ns > SLEEP_PIECE_NS / 2 && !link_alive()) {
+        fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n", link_self.world_rank);
+        _Exit(EXIT_FAILURE);
+    }
+    atomic_store_explicit(&link_self.me->waiting, 0, memory_order_relaxed);
+    lock_resume(depth);
+}
+
+/* Yields; true if that took so long that somebody else computes here. */
+static bool yield_once(void)
+{
+    int depth = lock_release();
+    uint64_t before_ns = clock_now_ns();
+
+    sched_yield();
+    uint64_t taken_ns = clock_now_ns() - before_ns;
+    lock_resume(depth);
+    return taken_ns > LONG_YIELD_NS;
+}
+
+void progress_wait_idle(struct progress_wait *w)
+{
+    w->idle_polls++;
+    if (!link_self.base) {
+        lock_pause();
+        sched_yield();
+        return;
+    }
+    if (mode() == WAIT_SPIN) {
+        lock_pause();
+        thread_pause();
+        return;
+    }
+    if (mode() == WAIT_EVENT) {
+        board_publish();
+        sleep_once();
+        return;
+    }
+    if (w->idle_polls == 1) {
+        w->idle_since_ns = 0;
+    } else if (w->idle_polls % POLLS_PER_CLOCK == 0) {
+        uint64_t now_ns = clock_now_ns();
+        if (w->idle_since_ns == 0) {
+            w->idle_since_ns = now_ns;
+            board_publish();
+        } else if (now_ns - w->idle_since_ns > (crowded() ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS)) {
+            sleep_once();
+            return;
+        }
+    }
+    if (crowded()) {
+        if (yield_once()) {
+            board_publish();
+            sleep_once();
+        }
+    } else {
+        lock_pause();
+        if (w->idle_polls % SPINS_PER_YIELD == 0)
+            sched_yield();
+        else
+            thread_pause();
+    }
+}
+
+void progress_wait_end(struct progress_wait *w)
+{
+    (void)w;
+}

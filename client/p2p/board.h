@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The board: which of this rank's queue records (proto/queue.h) is whose. Nonblocking receives, unexpected messages, pending and
+ * large transfers enter it at once; a blocking receive enters when it has waited for long (board_publish), so that the short path pays
+ * nothing.
+ */
+#ifndef MOTET_CLIENT_P2P_BOARD_H
+#define MOTET_CLIENT_P2P_BOARD_H
+
+#include <stdint.h>
+
+#include "proto/queue.h"
+
+struct transfer;
+struct unexpected;
+
+void board_init(void);
+void board_deinit(void);
+
+/* Shows a transfer in this state; takes a record if it has none. When all are in use it stays unseen. */
+void board_show(struct transfer *t, enum queue_state state);
+void board_show_unexpected(struct unexpected *u);
+/* Bytes moved so far, for rendezvous. */
+void board_moved(struct transfer *t);
+/* Takes it off; *record may be NULL and is NULL afterwards. */
+void board_hide(struct queue_record **record);
+
+/* Remembers a blocking receive for board_publish; it must be removed (list_remove of t->link) before it completes. */
+void board_defer(struct transfer *t);
+/* Shows every receive that was deferred. */
+void board_publish(void);
+
+#endif

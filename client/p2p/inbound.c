@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/p2p/inbound.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/core/err.h"
+#include "client/p2p/board.h"
+#include "client/p2p/outbound.h"
+#include "client/p2p/rendezvous.h"
+
+/* The fields of a slot, read once. */
+struct envelope {
+    uint32_t src_world;
+    uint32_t context;
+    int32_t source;
+    int32_t tag;
+    uint32_t order;
+    uint32_t len;
+    uint8_t kind;
+    const void *payload;
+};
+
+/* An ordered message that overtook another one on the way (different networks, resending). The node is first (peer_deinit). */
+struct early_message {
+    struct list link;
+    struct envelope envelope;
+    uint8_t payload[];
+};
+
+static inline void count_received(uint64_t bytes)
+{
+    struct segment_rank *me = link_self.me;
+    atomic_store_explicit(&me->recv_msgs, atomic_load_explicit(&me->recv_msgs, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&me->recv_bytes, atomic_load_explicit(&me->recv_bytes, memory_order_relaxed) + bytes,
+                          memory_order_relaxed);
+}
+
+/* The receive has its message: off the deferred list, and its status is known. */
+static inline void matched(struct transfer *t, const struct envelope *e)
+{
+    list_remove(&t->link);
+    t->base.source = e->source;
+    t->base.tag = e->tag;
+    t->world = e->src_world;
+}
+
+static inline void deliver_eager(struct transfer *t, const struct envelope *e)
+{
+    uint32_t len = e->len;
+    int error = MPI_SUCCESS;
+
+    matched(t, e);
+    if (__builtin_expect(len > t->bytes, 0)) {
+        error = err_set(MPI_ERR_TRUNCATE, "a message of %u bytes with tag %d from rank %d met a receive of %lld bytes", len,
+                        e->tag, e->source, (long long)t->bytes);
+        len = (uint32_t)t->bytes;
+    }
+    transfer_unpack_all(t->type, t->count, t->buf, e->payload, len);
+    t->base.bytes = len;
+    transfer_complete(t, error);
+}
+
+static bool split_rts(const struct envelope *e, struct msg_rts *ret_rts, const void **ret_first, uint32_t *ret_len)
+{
+    if (e->len < sizeof *ret_rts)
+        return false;
+    memcpy(ret_rts, e->payload, sizeof *ret_rts);
+    *ret_first = (const uint8_t *)e->payload + sizeof *ret_rts;
+    *ret_len = e->len - (uint32_t)sizeof *ret_rts;
+    return ret_rts->bytes <= INT64_MAX && *ret_len <= ret_rts->bytes;
+}
+
+static void keep_unexpected(const struct envelope *e)
+{
+    const void *body = e->payload;
+    uint32_t len = e->len;
+    struct msg_rts rts = {.bytes = e->len};
+
+    if (e->kind == MSG_RTS && !split_rts(e, &rts, &body, &len))
+        return;
+    struct unexpected *u = malloc(sizeof *u + len);
+    if (!u) {
+        fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n", link_self.world_rank, len,
+                e->src_world);
+        abort();
+    }
+    *u = (struct unexpected){
+        .match = {.context = e->context, .source = e->source, .tag = e->tag},
+        .kind = e->kind == MSG_RTS ? UNEXPECTED_RTS : UNEXPECTED_EAGER,
+        .src_world = e->src_world,
+        .len = len,
+        .bytes = (MPI_Count)rts.bytes,
+        .rts = rts,
+    };
+    memcpy(u->payload, body, len);
+    match_add_unexpected(u);
+    board_show_unexpected(u);
+}
+
+static inline void arrived(const struct envelope *e)
+{
+    struct transfer *t = match_arrived(e->context, e->source, e->tag);
+
+    if (!t) {
+        keep_unexpected(e);
+    } else if (e->kind == MSG_EAGER) {
+        deliver_eager(t, e);
+        outbound_owe(peer_get(e->src_world), e->len + PEER_EAGER_OVERHEAD);
+    } else {
+        struct msg_rts rts;
+        const void *first;
+        uint32_t first_len;
+        matched(t, e);
+        if (split_rts(e, &rts, &first, &first_len))
+            rendezvous_accept(t, peer_get(e->src_world), &rts, first, first_len);
+        else
+            transfer_complete(t, err_set(MPI_ERR_INTERN, "a malformed announcement came from rank %u", e->src_world));
+    }
+}
+
+static void keep_early(struct peer *p, const struct envelope *e)
+{
+    struct early_message *m = malloc(sizeof *m + e->len);
+
+    if (!m) {
+        fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n", link_self.world_rank,
+                e->len, e->src_world);
+        abort();
+    }
+    m->envelope = *e;
+    memcpy(m->payload, e->payload, e->len);
+    /* From the back: most overtake few. */
+    struct list *where = &p->early;
+    while (where->prev != &p->early &&
+           (int32_t)(list_entry(where->prev, struct early_message, link)->envelope.order - e->order) > 0)
+        where = where->prev;
+    list_insert_before(where, &m->link);
+}
+
+/* Restores the order in which a remote rank sent (MPI-5.0 section 3.5, nonovertaking): the daemon delivers each message once but
+ * lets packets of different ways overtake one another. */
+static void in_order(const struct envelope *e)
+{
+    struct peer *p = peer_get(e->src_world);
+    struct list *first;
+
+    if (e->order != p->order_in) {
+        if ((int32_t)(e->order - p->order_in) > 0)
+            keep_early(p, e);
+        return;
+    }
+    p->order_in++;
+    arrived(e);
+    while ((first = list_first(&p->early)) != NULL) {
+        struct early_message *m = list_entry(first, struct early_message, link);
+        if (m->envelope.order != p->order_in)
+            break;
+        list_remove(&m->link);
+        p->order_in++;
+        m->envelope.payload = m->payload;
+        arrived(&m->envelope);
+        free(m);
+    }
+}
+
+static void on_credit(uint32_t src_world, const struct envelope *e)
+{
+    struct peer *p = peer_get(src_world);
+    struct msg_credit credit;
+
+    if (e->len != sizeof credit)
+        return;
+    memcpy(&credit, e->payload, sizeof credit);
+    p->eager_out -= credit.bytes < p->eager_out ? credit.bytes : p->eager_out;
+}
+
+void inbound_message(uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload)
+{
+    struct envelope e = {
+        .src_world = src_world,
+        .context = slot->context,
+        .source = slot->source,
+        .tag = slot->tag,
+        .len = len,
+        .kind = slot->kind,
+        .payload = payload,
+    };
+
+    switch (e.kind) {
+    case MSG_EAGER:
+    case MSG_RTS:
+        count_received(len);
+        if (slot->flags & MSG_F_ORDERED) {
+            e.order = slot->order;
+            in_order(&e);
+        } else {
+            arrived(&e);
+        }
+        break;
+    case MSG_DATA:
+        count_received(len);
+        rendezvous_on_data(src_world, e.context, (uint32_t)e.tag | (uint64_t)slot->order << 32, payload, len);
+        break;
+    case MSG_PULL: {
+        struct msg_pull pull;
+        if (len != sizeof pull)
+            break;
+        memcpy(&pull, payload, sizeof pull);
+        rendezvous_on_pull(src_world, e.context, &pull);
+        break;
+    }
+    case MSG_FIN:
+        rendezvous_on_fin(src_world, e.context);
+        break;
+    case MSG_CREDIT:
+        on_credit(src_world, &e);
+        break;
+    default:
+        /* Not written by this library: dropped, as whoever wrote it can only have hurt its own job. */
+        break;
+    }
+}
+
+void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
+{
+    struct envelope e = {
+        .src_world = u->src_world,
+        .context = u->match.context,
+        .source = u->match.source,
+        .tag = u->match.tag,
+        .len = u->len,
+        .payload = u->payload,
+    };
+
+    board_hide(&u->record);
+    switch (u->kind) {
+    case UNEXPECTED_EAGER:
+        deliver_eager(t, &e);
+        if (u->src_world != link_self.world_rank)
+            outbound_owe(peer_get(u->src_world), u->len + PEER_EAGER_OVERHEAD);
+        break;
+    case UNEXPECTED_RTS:
+        matched(t, &e);
+        rendezvous_accept(t, peer_get(u->src_world), &u->rts, u->payload, u->len);
+        break;
+    case UNEXPECTED_SELF: {
+        struct transfer *send = u->self;
+        int error = MPI_SUCCESS;
+        matched(t, &e);
+        if (send->bytes > t->bytes)
+            error = err_set(MPI_ERR_TRUNCATE, "a message of %lld bytes with tag %d from this rank itself met a receive of "
+                            "%lld bytes", (long long)send->bytes, e.tag, (long long)t->bytes);
+        t->base.bytes = datatype_copy(send->buf, send->count, send->type, t->buf, t->count, t->type);
+        transfer_complete(t, error);
+        transfer_complete(send, MPI_SUCCESS);
+        break;
+    }
+    }
+    free(u);
+}

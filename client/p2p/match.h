@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Matching: which receive takes which message (MPI-5.0 section 3.5).
+ *
+ * Posted receives and unexpected messages each lie in a hash table keyed by (context, source, tag), wildcards under their literal
+ * values. A message looks up at most four keys (exact, any source, any tag, both), the last three only while such receives are
+ * posted, and takes the oldest of the heads found; so 10,000 unmatched receives cost what none cost. A receive with wildcards walks
+ * the unexpected messages of its context in the order of arrival.
+ */
+#ifndef MOTET_CLIENT_P2P_MATCH_H
+#define MOTET_CLIENT_P2P_MATCH_H
+
+#include "mpi.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "proto/msg.h"
+#include "proto/queue.h"
+
+struct transfer;
+
+struct match_node {
+    struct list bucket;  /* in the hash table */
+    struct list arrival; /* unexpected messages: in the list of the context's hash class, oldest first */
+    uint64_t stamp;      /* order of posting or arrival */
+    uint32_t context;
+    int32_t source;
+    int32_t tag;
+};
+
+enum unexpected_kind {
+    UNEXPECTED_EAGER, /* payload is the message */
+    UNEXPECTED_RTS,   /* payload is its beginning */
+    UNEXPECTED_SELF,  /* self is the send of this very process */
+};
+
+/* A message that no receive has taken. Also what an MPI_Message refers to. */
+struct unexpected {
+    struct match_node match;
+    struct queue_record *record;
+    uint8_t kind; /* enum unexpected_kind */
+    uint32_t src_world;
+    uint32_t len;        /* of the payload */
+    MPI_Count bytes;     /* of the whole message */
+    struct msg_rts rts;
+    struct transfer *self;
+    uint8_t payload[];
+};
+
+int match_init(void);
+void match_deinit(void);
+
+/* Posts a receive. */
+void match_post(struct transfer *recv);
+/* Takes a posted receive back (cancel). */
+void match_unpost(struct transfer *recv);
+/* The receive that takes this message, taken off the table, or NULL. */
+struct transfer *match_arrived(uint32_t context, int32_t source, int32_t tag);
+
+/* Adds an unexpected message. */
+void match_add_unexpected(struct unexpected *u);
+/* The oldest unexpected message that fits; wildcards allowed. It stays. */
+struct unexpected *match_find_unexpected(uint32_t context, int32_t source, int32_t tag);
+/* Takes it off the table. */
+void match_remove_unexpected(struct unexpected *u);
+
+extern uint32_t match_n_unexpected;
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/p2p/outbound.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/p2p/board.h"
+#include "client/p2p/rendezvous.h"
+
+#define CONTROL_PAYLOAD_BYTES 16u
+
+/* Waits in peer.control. The node is first (peer_deinit). */
+struct control_message {
+    struct list link;
+    uint32_t context;
+    uint32_t len;
+    uint8_t kind;
+    uint8_t payload[CONTROL_PAYLOAD_BYTES];
+};
+
+int outbound_n_waiting;
+static struct list busy_peers;
+
+int outbound_init(void)
+{
+    list_init(&busy_peers);
+    outbound_n_waiting = 0;
+    return peer_init();
+}
+
+static void mark_busy(struct peer *p)
+{
+    if (list_empty(&p->busy)) {
+        list_append(&busy_peers, &p->busy);
+        outbound_n_waiting++;
+    }
+}
+
+static inline void count_sent(uint64_t bytes)
+{
+    struct segment_rank *me = link_self.me;
+    /* One writer: plain read, relaxed store. */
+    atomic_store_explicit(&me->sent_msgs, atomic_load_explicit(&me->sent_msgs, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&me->sent_bytes, atomic_load_explicit(&me->sent_bytes, memory_order_relaxed) + bytes,
+                          memory_order_relaxed);
+}
+
+/* Fills the header of an ordered message and publishes it. */
+static inline void publish(struct peer *p, struct ring_producer *ring, struct ring_slot *slot, uint8_t kind, uint32_t context,
+                           int32_t source, int32_t tag)
+{
+    slot->kind = kind;
+    slot->context = context;
+    slot->source = source;
+    slot->tag = tag;
+    if (p->local) {
+        slot->flags = 0;
+    } else {
+        slot->flags = MSG_F_ORDERED;
+        slot->peer = p->world;
+        slot->order = p->order_out++;
+    }
+    ring_publish(ring);
+}
+
+bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes, const struct datatype *type, MPI_Count count,
+                        const struct comm *comm, uint32_t context, int tag)
+{
+    void *payload;
+
+    if (bytes > p->eager_limit || !list_empty(&p->pending) ||
+        p->eager_out + (uint64_t)bytes + PEER_EAGER_OVERHEAD > PEER_EAGER_ALLOWANCE)
+        return false;
+    struct ring_producer *ring = peer_ring(p, false);
+    if (!ring)
+        return false;
+    struct ring_slot *slot = ring_claim(ring, (uint32_t)bytes, &payload);
+    if (!slot)
+        return false;
+    transfer_pack_all(type, count, buf, payload, (size_t)bytes);
+    p->eager_out += (uint64_t)bytes + PEER_EAGER_OVERHEAD;
+    count_sent((uint64_t)bytes);
+    publish(p, ring, slot, MSG_EAGER, context, comm->rank, tag);
+    return true;
+}
+
+/* Publishes the announcement of a large or synchronous message. False: no room. */
+static bool try_announce(struct peer *p, struct transfer *t)
+{
+    struct msg_rts rts = {.bytes = (uint64_t)t->bytes};
+    uint32_t first = 0;
+    void *payload;
+
+    struct ring_producer *ring = peer_ring(p, false);
+    if (!ring)
+        return false;
+    bool fits = sizeof rts + (uint64_t)t->bytes <= p->eager_limit;
+    bool allowed = p->eager_out + (uint64_t)t->bytes + PEER_EAGER_OVERHEAD <= PEER_EAGER_ALLOWANCE;
+    if (fits && allowed && t->mode == P2P_SYNCHRONOUS) {
+        rts.flags |= MSG_RTS_SYNC;
+        first = (uint32_t)t->bytes;
+    } else if (p->local && !p->no_readv && t->type->contiguous) {
+        rts.flags |= MSG_RTS_SAME_NODE;
+        rts.address = (uint64_t)(uintptr_t)datatype_run_start(t->type, t->buf);
+    } else if (!p->local && p->eager_out + p->eager_limit <= PEER_EAGER_ALLOWANCE) {
+        /* The first packet's worth rides along: it covers half of the round trip that the grant takes. */
+        uint64_t room = p->eager_limit - sizeof rts;
+        first = (uint32_t)((uint64_t)t->bytes < room ? (uint64_t)t->bytes : room);
+    }
+    struct ring_slot *slot = ring_claim(ring, (uint32_t)sizeof rts + first, &payload);
+    if (!slot)
+        return false;
+    if (!t->number && !rendezvous_number(t))
+        return false;
+    rts.transfer = t->number;
+    memcpy(payload, &rts, sizeof rts);
+    type_cursor_init(&t->cursor, t->type, t->count, t->buf);
+    if (first > 0)
+        type_cursor_pack(&t->cursor, (uint8_t *)payload + sizeof rts, first);
+    t->moved = t->granted = first;
+    if (first > 0)
+        p->eager_out += first + PEER_EAGER_OVERHEAD;
+    count_sent((uint64_t)t->bytes);
+    publish(p, ring, slot, MSG_RTS, t->context, t->base.comm->rank, t->tag);
+    struct segment_rank *me = link_self.me;
+    atomic_store_explicit(&me->rendezvous_out, atomic_load_explicit(&me->rendezvous_out, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    board_show(t, QUEUE_RENDEZVOUS_OUT);
+    return true;
+}
+
+/* False: no room; the transfer is untouched. */
+static bool try_send(struct peer *p, struct transfer *t)
+{
+    if (t->mode != P2P_SYNCHRONOUS &&
+        outbound_try_eager(p, t->buf, t->bytes, t->type, t->count, t->base.comm, t->context, t->tag)) {
+        transfer_complete(t, MPI_SUCCESS);
+        return true;
+    }
+    if (t->mode != P2P_SYNCHRONOUS && t->bytes <= p->eager_limit &&
+        p->eager_out + (uint64_t)t->bytes + PEER_EAGER_OVERHEAD <= PEER_EAGER_ALLOWANCE)
+        return false; /* eager in principle: wait for room rather than change the protocol */
+    return try_announce(p, t);
+}
+
+void outbound_send(struct peer *p, struct transfer *t)
+{
+    if (list_empty(&p->pending) && try_send(p, t))
+        return;
+    list_append(&p->pending, &t->link);
+    board_show(t, QUEUE_PENDING);
+    mark_busy(p);
+}
+
+static bool try_control(struct peer *p, const struct control_message *m)
+{
+    void *payload;
+    struct ring_producer *ring = peer_ring(p, false);
+    struct ring_slot *slot = ring ? ring_claim(ring, m->len, &payload) : NULL;
+
+    if (!slot)
+        return false;
+    memcpy(payload, m->payload, m->len);
+    slot->kind = m->kind;
+    slot->flags = 0;
+    slot->context = m->context;
+    slot->source = 0;
+    slot->tag = 0;
+    slot->peer = p->world;
+    slot->order = 0;
+    ring_publish(ring);
+    return true;
+}
+
+void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void *body, uint32_t len)
+{
+    struct control_message m = {.kind = kind, .context = context, .len = len};
+
+    memcpy(m.payload, body, len);
+    if (list_empty(&p->control) && try_control(p, &m))
+        return;
+    struct control_message *kept = malloc(sizeof *kept);
+    if (!kept) {
+        fprintf(stderr, "motet: rank %u: no memory for a message to rank %u\n", link_self.world_rank, p->world);
+        abort();
+    }
+    *kept = m;
+    list_append(&p->control, &kept->link);
+    mark_busy(p);
+}
+
+void outbound_owe(struct peer *p, uint64_t bytes)
+{
+    p->eager_owed += bytes;
+    if (p->eager_owed >= PEER_EAGER_ALLOWANCE / 4) {
+        struct msg_credit credit = {.bytes = p->eager_owed};
+        p->eager_owed = 0;
+        outbound_control(p, MSG_CREDIT, 0, &credit, sizeof credit);
+    }
+}
+
+static int poll_peer(struct peer *p)
+{
+    int n = 0;
+
+    list_foreach_safe(it, &p->control) {
+        struct control_message *m = list_entry(it, struct control_message, link);
+        if (!try_control(p, m))
+            return n;
+        list_remove(it);
+        free(m);
+        n++;
+    }
+    list_foreach_safe(it, &p->pending) {
+        struct transfer *t = list_entry(it, struct transfer, link);
+        /* Off the list first: completing it may free it. */
+        list_remove(it);
+        if (!try_send(p, t)) {
+            list_prepend(&p->pending, it);
+            return n;
+        }
+        n++;
+    }
+    return n;
+}
+
+int outbound_poll(void)
+{
+    int n = rendezvous_poll();
+
+    list_foreach_safe(it, &busy_peers) {
+        struct peer *p = list_entry(it, struct peer, busy);
+        n += poll_peer(p);
+        if (list_empty(&p->control) && list_empty(&p->pending)) {
+            list_remove(it);
+            outbound_n_waiting--;
+        }
+    }
+    return n;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/p2p/p2p.h"
+
+#include "client/core/err.h"
+#include "client/core/progress.h"
+#include "client/core/status.h"
+#include "client/p2p/board.h"
+#include "client/p2p/inbound.h"
+#include "client/p2p/outbound.h"
+#include "client/p2p/rendezvous.h"
+#include "client/p2p/transfer.h"
+
+int p2p_init(void)
+{
+    if (match_init() || outbound_init() || rendezvous_init())
+        return err_set(MPI_ERR_NO_MEM, "no memory for the message queues");
+    board_init();
+    if (link_self.base && (outbox_init() || inbox_init(inbound_message)))
+        return err_set(MPI_ERR_NO_MEM, "no memory for the rings");
+    return MPI_SUCCESS;
+}
+
+void p2p_deinit(void)
+{
+    if (link_self.base) {
+        inbox_deinit();
+        outbox_deinit();
+    }
+    board_deinit();
+    match_deinit();
+    rendezvous_deinit();
+    peer_deinit();
+    transfer_deinit();
+}
+
+static int no_memory(void)
+{
+    return err_set(MPI_ERR_NO_MEM, "no memory for a request");
+}
+
+/* Blocks until the transfer is over. */
+static int wait_for(struct transfer *t, MPI_Status *status)
+{
+    return request_wait(&t->base, status);
+}
+
+static int send_slow(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
+                     enum p2p_context context, enum p2p_mode mode)
+{
+    struct transfer *t = transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
+
+    if (!t)
+        return no_memory();
+    t->mode = (uint8_t)mode;
+    t->blocking = true;
+    transfer_start_send(t);
+    return wait_for(t, MPI_STATUS_IGNORE);
+}
+
+int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
+             enum p2p_context context, enum p2p_mode mode)
+{
+    if (__builtin_expect(dest >= 0 && mode != P2P_SYNCHRONOUS, 1)) {
+        uint32_t world = (uint32_t)comm_peers(comm)->procs[dest];
+        if (world != link_self.world_rank &&
+            outbound_try_eager(peer_get(world), buf, count * type->size, type, count, comm, comm->context_id + context, tag))
+            return MPI_SUCCESS;
+    }
+    return send_slow(buf, count, type, dest, tag, comm, context, mode);
+}
+
+int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
+              enum p2p_context context, enum p2p_mode mode, struct request **ret_request)
+{
+    struct transfer *t = transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
+
+    if (!t)
+        return no_memory();
+    t->mode = (uint8_t)mode;
+    transfer_start_send(t);
+    *ret_request = &t->base;
+    return MPI_SUCCESS;
+}
+
+int p2p_recv(void *buf, MPI_Count count, struct datatype *type, int source, int tag, struct comm *comm,
+             enum p2p_context context, MPI_Status *status)
+{
+    struct transfer *t = transfer_new(TRANSFER_RECV, buf, count, type, source, tag, comm, context, false);
+
+    if (!t)
+        return no_memory();
+    t->blocking = true;
+    transfer_start_recv(t);
+    return wait_for(t, status);
+}
+
+int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int tag, struct comm *comm,
+              enum p2p_context context, struct request **ret_request)
+{
+    struct transfer *t = transfer_new(TRANSFER_RECV, buf, count, type, source, tag, comm, context, false);
+
+    if (!t)
+        return no_memory();
+    transfer_start_recv(t);
+    *ret_request = &t->base;
+    return MPI_SUCCESS;
+}
+
+int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int dest, int stag, void *rbuf, MPI_Count rcount,
+                 struct datatype *rtype, int source, int rtag, struct comm *comm, enum p2p_context context,
+                 MPI_Status *status)
+{
+    struct transfer *recv = transfer_new(TRANSFER_RECV, rbuf, rcount, rtype, source, rtag, comm, context, false);
+
+    if (!recv)
+        return no_memory();
+    recv->blocking = true;
+    transfer_start_recv(recv);
+    int send_err = p2p_send(sbuf, scount, stype, dest, stag, comm, context, P2P_STANDARD);
+    int recv_err = wait_for(recv, status);
+    return send_err ? send_err : recv_err;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What this rank knows of each rank it talks to: the way, the order, the eager allowance, and what waits for room.
+ * Made at the first message in either direction.
+ */
+#ifndef MOTET_CLIENT_P2P_PEER_H
+#define MOTET_CLIENT_P2P_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "client/link/link.h"
+#include "proto/msg.h"
+
+/* Eager bytes a rank may have outstanding at another one before they find their receives. Bounds what one rank can make another one
+ * hold; beyond it messages are announced only. */
+#define PEER_EAGER_ALLOWANCE (1u << 20)
+/* What an eager message costs beside its bytes: its record at the receiver. */
+#define PEER_EAGER_OVERHEAD 64u
+
+struct peer {
+    uint32_t world;
+    bool local;
+    bool no_readv;             /* reading its memory was refused once */
+    uint32_t node;             /* of a remote peer */
+    struct ring_producer *ring; /* of a local peer */
+    uint32_t eager_limit;      /* bytes */
+    uint64_t eager_out;        /* allowance in use */
+    uint64_t eager_owed;       /* to be given back to the peer */
+    uint32_t order_out;        /* number of the next ordered message to a remote peer */
+    uint32_t order_in;         /* number expected from it */
+    struct list early;         /* struct early_message: arrived before their turn, by number */
+    struct list pending;       /* struct transfer.link: sends that wait for room, oldest first */
+    struct list control;       /* struct control_message that wait for room */
+    struct list busy;          /* in outbound's list while anything waits */
+};
+
+int peer_init(void);
+void peer_deinit(void);
+struct peer *peer_make(uint32_t world);
+
+extern struct peer **peer_table;
+
+/* Never NULL: without memory for a peer's state no message can be sent at all and the process ends. */
+static inline struct peer *peer_get(uint32_t world)
+{
+    struct peer *p = peer_table[world];
+    return __builtin_expect(p != NULL, 1) ? p : peer_make(world);
+}
+
+/* Ring towards it now, NULL while there is no way. */
+static inline struct ring_producer *peer_ring(struct peer *p, bool large)
+{
+    return p->local ? p->ring : outbox_remote(p->node, large);
+}
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/p2p/rendezvous.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "client/core/err.h"
+#include "client/p2p/board.h"
+#include "client/p2p/outbound.h"
+
+/* Numbers: index into a growing table below, generation above, so that a late packet meets no stranger. */
+#define NUMBER_INDEX_BITS 20u
+#define NUMBER_INDEX_MASK ((1u << NUMBER_INDEX_BITS) - 1)
+
+/* A grant covers this much beyond what has arrived: the product of bandwidth and delay of 10 Gbit/s and 800 us. */
+#define GRANT_AHEAD (1u << 20)
+/* All grants of a rank together; the down ring's data area is 4 MiB and eager messages want some of it. */
+#define GRANT_BUDGET (3u << 20)
+/* Packets one transfer sends before the next one gets its turn. */
+#define SEND_BURST 16
+/* Pieces of local memory per process_vm_readv. */
+#define READV_PIECES 64
+
+struct number {
+    struct transfer *transfer;
+    uint32_t generation;
+    uint32_t next_free; /* index + 1 */
+};
+
+static struct number *numbers;
+static uint32_t n_numbers, max_numbers, first_free;
+static struct list sending; /* sends with granted bytes left */
+static struct list starving; /* receives that wait for budget */
+static uint64_t budget_used;
+
+int rendezvous_init(void)
+{
+    list_init(&sending);
+    list_init(&starving);
+    numbers = NULL;
+    n_numbers = max_numbers = first_free = 0;
+    budget_used = 0;
+    return MPI_SUCCESS;
+}
+
+void rendezvous_deinit(void)
+{
+    free(numbers);
+    numbers = NULL;
+    n_numbers = max_numbers = first_free = 0;
+}
+
+bool rendezvous_number(struct transfer *t)
+{
+    uint32_t idx;
+
+    if (first_free) {
+        idx = first_free - 1;
+        first_free = numbers[idx].next_free;
+    } else {
+        if (n_numbers == max_numbers) {
+            uint32_t bigger = max_numbers ? 2 * max_numbers : 64;
+            struct number *grown = bigger > NUMBER_INDEX_MASK ? NULL : realloc(numbers, bigger * sizeof *numbers);
+            if (!grown)
+                return false;
+            memset(grown + max_numbers, 0, (bigger - max_numbers) * sizeof *grown);
+            numbers = grown;
+            max_numbers = bigger;
+        }
+        idx = n_numbers++;
+    }
+    /* Generations 1 .. 4095: a number is never 0. */
+    numbers[idx].generation = numbers[idx].generation % 4095 + 1;
+    numbers[idx].transfer = t;
+    t->number = numbers[idx].generation << NUMBER_INDEX_BITS | idx;
+    return true;
+}
+
+static void give_number(struct transfer *t)
+{
+    uint32_t idx = t->number & NUMBER_INDEX_MASK;
+
+    if (!t->number)
+        return;
+    numbers[idx].transfer = NULL;
+    numbers[idx].next_free = first_free;
+    first_free = idx + 1;
+    t->number = 0;
+}
+
+/* The transfer of this number if it deals with this peer in this direction. */
+static struct transfer *find(uint32_t number, uint32_t world, enum transfer_dir dir)
+{
+    uint32_t idx = number & NUMBER_INDEX_MASK;
+
+    if (idx >= n_numbers || numbers[idx].generation != number >> NUMBER_INDEX_BITS)
+        return NULL;
+    struct transfer *t = numbers[idx].transfer;
+    return t && t->world == world && t->dir == dir ? t : NULL;
+}
+
+static void finish(struct transfer *t, int error)
+{
+    if (!list_empty(&t->link)) {
+        list_remove(&t->link);
+        outbound_n_waiting--;
+    }
+    give_number(t);
+    transfer_complete(t, error);
+}
+
+/* ---- sender ---- */
+
+void rendezvous_on_pull(uint32_t src_world, uint32_t number, const struct msg_pull *pull)
+{
+    struct transfer *t = find(number, src_world, TRANSFER_SEND);
+
+    if (!t || (MPI_Count)pull->granted < t->granted || (MPI_Count)pull->granted > t->bytes)
+        return;
+    t->remote = pull->transfer;
+    t->granted = (MPI_Count)pull->granted;
+    if (list_empty(&t->link)) {
+        list_append(&sending, &t->link);
+        outbound_n_waiting++;
+    }
+}
+
+void rendezvous_on_fin(uint32_t src_world, uint32_t number)
+{
+    struct transfer *t = find(number, src_world, TRANSFER_SEND);
+
+    if (t)
+        finish(t, MPI_SUCCESS);
+}
+
+/* Sends packets while there is room. Returns how many. */
+static int send_granted(struct transfer *t)
+{
+    struct peer *p = peer_get(t->world);
+    uint32_t most = p->local ? ring_max_payload(&link_self.layout.shape.local) / 4 : link_self.packet_bytes;
+    int n = 0;
+
+    while (t->moved < t->granted && n < SEND_BURST) {
+        MPI_Count left = t->granted - t->moved;
+        uint32_t len = left < most ? (uint32_t)left : most;
+        void *payload;
+        struct ring_producer *ring = peer_ring(p, true);
+        struct ring_slot *slot = ring ? ring_claim(ring, len, &payload) : NULL;
+        if (!slot)
+            break;
+        type_cursor_pack(&t->cursor, payload, len);
+        slot->kind = MSG_DATA;
+        slot->flags = 0;
+        slot->context = t->remote;
+        slot->source = 0;
+        slot->tag = (int32_t)(uint32_t)t->moved;
+        slot->order = (uint32_t)((uint64_t)t->moved >> 32);
+        slot->peer = p->world;
+        ring_publish(ring);
+        t->moved += len;
+        n++;
+    }
+    board_moved(t);
+    return n;
+}
+
+/* ---- receiver ---- */
+
+static void grant(struct transfer *t)
+{
+    MPI_Count up_to = t->moved + GRANT_AHEAD;
+
+    if (up_to > t->total)
+        up_to = t->total;
+    if (up_to <= t->granted)
+        return;
+    uint64_t more = (uint64_t)(up_to - t->granted);
+    if (budget_used + more > GRANT_BUDGET) {
+        if (list_empty(&t->link)) {
+            list_append(&starving, &t->link);
+            outbound_n_waiting++;
+        }
+        return;
+    }
+    budget_used += more;
+    t->granted = up_to;
+    struct msg_pull pull = {.granted = (uint64_t)up_to, .transfer = t->number};
+    outbound_control(peer_get(t->world), MSG_PULL, t->remote, &pull, sizeof pull);
+}
+
+/* Reads the message out of the sender's memory. Returns false when the kernel does not allow it (nothing is lost: pull then). */
+static bool read_memory(struct transfer *t, const struct peer *p, uint64_t address)
+{
+    struct iovec local[READV_PIECES];
+    int32_t pid = atomic_load_explicit(
+        &segment_rank_at(link_self.base, &link_self.layout, link_world(p->world)->local)->pid, memory_order_relaxed);
+
+    while (t->moved < t->total) {
+        size_t want = 0;
+        int n = type_cursor_iov(&t->cursor, local, READV_PIECES, (size_t)(t->total - t->moved), &want);
+        struct iovec remote = {.iov_base = (void *)(uintptr_t)(address + (uint64_t)t->moved), .iov_len = want};
+        ssize_t got = process_vm_readv(pid, local, (unsigned long)n, &remote, 1, 0);
+        if (got <= 0) {
+            type_cursor_seek(&t->cursor, t->moved);
+            return false;
+        }
+        t->moved += got;
+        if ((size_t)got < want)
+            type_cursor_seek(&t->cursor, t->moved);
+    }
+    return true;
+}
+
+void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts *rts, const void *first, uint32_t first_len)
+{
+    int error = MPI_SUCCESS;
+
+    struct segment_rank *me = link_self.me;
+    atomic_store_explicit(&me->rendezvous_in, atomic_load_explicit(&me->rendezvous_in, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    t->world = p->world;
+    t->remote = rts->transfer;
+    t->total = (MPI_Count)rts->bytes;
+    if (first_len > 0)
+        outbound_owe(p, first_len + PEER_EAGER_OVERHEAD);
+    if (t->total > t->bytes) {
+        error = err_set(MPI_ERR_TRUNCATE, "a message of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
+                        (long long)t->total, t->base.tag, t->base.source, (long long)t->bytes);
+        t->total = t->bytes;
+        t->base.error = error;
+    }
+    t->base.bytes = t->total;
+    type_cursor_init(&t->cursor, t->type, t->count, t->buf);
+    uint32_t take = (MPI_Count)first_len < t->total ? first_len : (uint32_t)t->total;
+    type_cursor_unpack(&t->cursor, first, take);
+    t->moved = t->granted = take;
+
+    bool complete = t->moved == t->total;
+    if (!complete && rts->flags & MSG_RTS_SAME_NODE && !p->no_readv) {
+        complete = read_memory(t, p, rts->address);
+        p->no_readv = !complete;
+    }
+    if (complete) {
+        /* The sender of a message that came whole with its announcement has nothing more to do unless it waits for us. */
+        outbound_control(p, MSG_FIN, t->remote, NULL, 0);
+        finish(t, error);
+        return;
+    }
+    if (!rendezvous_number(t)) {
+        outbound_control(p, MSG_FIN, t->remote, NULL, 0);
+        finish(t, err_set(MPI_ERR_NO_MEM, "too many large messages in transfer"));
+        return;
+    }
+    board_show(t, QUEUE_RENDEZVOUS_IN);
+    grant(t);
+}
+
+void rendezvous_on_data(uint32_t src_world, uint32_t number, uint64_t offset, const void *payload, uint32_t len)
+{
+    struct transfer *t = find(number, src_world, TRANSFER_RECV);
+
+    if (!t || offset > (uint64_t)t->granted || len > (uint64_t)t->granted - offset)
+        return;
+    if (t->cursor.position != (MPI_Count)offset)
+        type_cursor_seek(&t->cursor, (MPI_Count)offset);
+    type_cursor_unpack(&t->cursor, payload, len);
+    t->moved += len;
+    budget_used -= len;
+    board_moved(t);
+    if (t->moved == t->total) {
+        if (t->base.error)
+            outbound_control(peer_get(t->world), MSG_FIN, t->remote, NULL, 0);
+        finish(t, t->base.error);
+    } else if (t->granted - t->moved <= GRANT_AHEAD / 2) {
+        grant(t);
+    }
+}
+
+int rendezvous_poll(void)
+{
+    int n = 0;
+
+    list_foreach_safe(it, &sending) {
+        struct transfer *t = list_entry(it, struct transfer, link);
+        n += send_granted(t);
+        if (t->moved == t->bytes) {
+            finish(t, MPI_SUCCESS);
+        } else if (t->moved == t->granted) {
+            list_remove(it);
+            outbound_n_waiting--;
+        }
+    }
+    list_foreach_safe(it, &starving) {
+        struct transfer *t = list_entry(it, struct transfer, link);
+        if (budget_used + GRANT_AHEAD > GRANT_BUDGET)
+            break;
+        list_remove(it);
+        outbound_n_waiting--;
+        grant(t);
+        n++;
+    }
+    return n;
+}

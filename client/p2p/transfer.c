@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/p2p/transfer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/core/err.h"
+#include "client/link/link.h"
+#include "client/p2p/board.h"
+#include "client/p2p/inbound.h"
+#include "client/p2p/outbound.h"
+#include "client/p2p/rendezvous.h"
+
+/* Transfers made at once. They are never given back to the allocator before the end: the pool is as large as the most that were ever
+ * in use. */
+#define POOL_CHUNK 64
+
+struct pool_chunk {
+    struct pool_chunk *next;
+    struct transfer transfers[POOL_CHUNK];
+};
+
+static struct pool_chunk *chunks;
+static struct transfer *free_transfers; /* linked through `buf` */
+
+static bool pool_grow(void)
+{
+    struct pool_chunk *c = malloc(sizeof *c);
+
+    if (!c)
+        return false;
+    c->next = chunks;
+    chunks = c;
+    for (int i = 0; i < POOL_CHUNK; i++) {
+        c->transfers[i].buf = free_transfers;
+        free_transfers = &c->transfers[i];
+    }
+    return true;
+}
+
+void transfer_deinit(void)
+{
+    while (chunks) {
+        struct pool_chunk *c = chunks;
+        chunks = c->next;
+        free(c);
+    }
+    free_transfers = NULL;
+}
+
+static void destroy(struct request *r)
+{
+    struct transfer *t = transfer_of(r);
+
+    type_unref(t->type);
+    comm_unref(t->base.comm);
+    t->buf = free_transfers;
+    free_transfers = t;
+}
+
+static int cancel(struct request *r)
+{
+    struct transfer *t = transfer_of(r);
+
+    /* A send cannot be called back (deprecated by MPI-4.0 section 3.8.4); a receive can while nothing has matched it. */
+    if (t->dir != TRANSFER_RECV || !t->posted)
+        return MPI_SUCCESS;
+    match_unpost(t);
+    list_remove(&t->link);
+    r->cancelled = true;
+    transfer_complete(t, MPI_SUCCESS);
+    return MPI_SUCCESS;
+}
+
+static int start(struct request *r)
+{
+    struct transfer *t = transfer_of(r);
+
+    transfer_rewind(t);
+    if (t->dir == TRANSFER_SEND)
+        transfer_start_send(t);
+    else
+        transfer_start_recv(t);
+    return MPI_SUCCESS;
+}
+
+static const struct request_ops transfer_ops = {.destroy = destroy, .cancel = cancel};
+static const struct request_ops persistent_ops = {.destroy = destroy, .cancel = cancel, .start = start};
+
+struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count, struct datatype *type, int rank, int tag,
+                              struct comm *comm, enum p2p_context context, bool persistent)
+{
+    if (!free_transfers && !pool_grow())
+        return NULL;
+    struct transfer *t = free_transfers;
+    free_transfers = t->buf;
+
+    request_init(&t->base, persistent ? &persistent_ops : &transfer_ops, comm, persistent);
+    comm_ref(comm);
+    type_ref(type);
+    t->dir = dir;
+    t->mode = P2P_STANDARD;
+    t->blocking = false;
+    t->posted = false;
+    t->rank = rank;
+    t->tag = tag;
+    t->context = comm->context_id + context;
+    t->world = rank >= 0 ? (uint32_t)comm_peers(comm)->procs[rank] : 0;
+    t->buf = buf;
+    t->count = count;
+    t->type = type;
+    t->bytes = count * type->size;
+    list_init(&t->link);
+    t->record = NULL;
+    t->number = 0;
+    t->moved = 0;
+    return t;
+}
+
+void transfer_rewind(struct transfer *t)
+{
+    t->base.complete = false;
+    t->base.active = true;
+    t->base.cancelled = false;
+    t->base.error = MPI_SUCCESS;
+    t->base.source = MPI_ANY_SOURCE;
+    t->base.tag = MPI_ANY_TAG;
+    t->base.bytes = 0;
+    t->moved = 0;
+}
+
+void transfer_complete(struct transfer *t, int error)
+{
+    board_hide(&t->record);
+    request_complete(&t->base, error);
+}
+
+/* A message to this process itself: handed to a posted receive, or kept. */
+static void send_to_self(struct transfer *t)
+{
+    struct transfer *recv = match_arrived(t->context, t->base.comm->rank, t->tag);
+    bool copy = !recv && t->blocking && t->mode != P2P_SYNCHRONOUS;
+    size_t len = copy ? (size_t)t->bytes : 0;
+    struct unexpected *u = malloc(sizeof *u + len);
+
+    if (!u) {
+        if (recv)
+            match_post(recv);
+        transfer_complete(t, err_set(MPI_ERR_NO_MEM, "no memory to keep a message of %lld bytes to this rank itself",
+                                     (long long)t->bytes));
+        return;
+    }
+    *u = (struct unexpected){
+        .match = {.context = t->context, .source = t->base.comm->rank, .tag = t->tag},
+        .kind = copy ? UNEXPECTED_EAGER : UNEXPECTED_SELF,
+        .src_world = link_self.world_rank,
+        .len = (uint32_t)len,
+        .bytes = t->bytes,
+        .self = t,
+    };
+    if (recv) {
+        inbound_take_unexpected(recv, u);
+        return;
+    }
+    match_add_unexpected(u);
+    board_show_unexpected(u);
+    if (copy) {
+        transfer_pack_all(t->type, t->count, t->buf, u->payload, len);
+        transfer_complete(t, MPI_SUCCESS);
+    }
+}
+
+void transfer_start_send(struct transfer *t)
+{
+    if (t->rank == MPI_PROC_NULL)
+        transfer_complete(t, MPI_SUCCESS);
+    else if (t->world == link_self.world_rank)
+        send_to_self(t);
+    else
+        outbound_send(peer_get(t->world), t);
+}
+
+void transfer_start_recv(struct transfer *t)
+{
+    if (t->rank == MPI_PROC_NULL) {
+        t->base.source = MPI_PROC_NULL;
+        transfer_complete(t, MPI_SUCCESS);
+        return;
+    }
+    if (match_n_unexpected > 0) {
+        struct unexpected *u = match_find_unexpected(t->context, t->rank, t->tag);
+        if (u) {
+            match_remove_unexpected(u);
+            inbound_take_unexpected(t, u);
+            return;
+        }
+    }
+    match_post(t);
+    if (t->blocking)
+        board_defer(t);
+    else
+        board_show(t, QUEUE_POSTED);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A transfer: one send or receive in progress, behind an MPI request. Also what matching, the protocols and the board of
+ * queue records hang their own state on.
+ */
+#ifndef MOTET_CLIENT_P2P_TRANSFER_H
+#define MOTET_CLIENT_P2P_TRANSFER_H
+
+#include "base/list.h"
+#include "client/core/comm.h"
+#include "client/core/group.h"
+#include "client/core/request.h"
+#include "client/datatype/datatype.h"
+#include "client/p2p/match.h"
+#include "client/p2p/p2p.h"
+#include "proto/queue.h"
+
+enum transfer_dir { TRANSFER_SEND, TRANSFER_RECV };
+
+struct transfer {
+    struct request base;
+    uint8_t dir;       /* enum transfer_dir */
+    uint8_t mode;      /* enum p2p_mode; sends */
+    bool blocking;     /* the caller waits inside the library: no board record until it has waited long */
+    bool posted;       /* receive: in the match table */
+    int32_t rank;      /* peer in comm_peers(comm), MPI_ANY_SOURCE or MPI_PROC_NULL */
+    int32_t tag;
+    uint32_t context;  /* of the communicator, with enum p2p_context added */
+    uint32_t world;    /* peer's world rank: sends always, receives once matched */
+    void *buf;
+    MPI_Count count;
+    struct datatype *type;
+    MPI_Count bytes;   /* send: size of the message; receive: room in the buffer */
+    struct match_node match;
+    struct list link;  /* send: waiting for room, or granted and sending; receive: not yet on the board, or waiting for budget */
+    struct queue_record *record;
+    /* Rendezvous. */
+    uint32_t number;   /* own transfer number, 0: none */
+    uint32_t remote;   /* the peer's transfer number */
+    MPI_Count total;   /* receive: bytes that will arrive: the message, or the buffer if that is smaller */
+    MPI_Count granted; /* bytes the sender may have sent by now */
+    MPI_Count moved;   /* bytes packed or unpacked so far */
+    struct type_cursor cursor;
+};
+
+/* Takes one from the pool and sets it up; holds references to comm and type. NULL: no memory. */
+struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count, struct datatype *type, int rank, int tag,
+                              struct comm *comm, enum p2p_context context, bool persistent);
+/* Puts it back into its state before the start, for persistent requests. */
+void transfer_rewind(struct transfer *t);
+
+/* Starts a send or receive that transfer_new set up; may complete it at once. */
+void transfer_start_send(struct transfer *t);
+void transfer_start_recv(struct transfer *t);
+
+/* Completes it, off all lists and the board. */
+void transfer_complete(struct transfer *t, int error);
+
+/* Frees the pool. */
+void transfer_deinit(void);
+
+static inline struct transfer *transfer_of(struct request *r)
+{
+    return (struct transfer *)r;
+}
+
+/* Packs the whole message. */
+static inline void transfer_pack_all(const struct datatype *type, MPI_Count count, const void *buf, void *out, size_t n_bytes)
+{
+    if (__builtin_expect(type->contiguous, 1)) {
+        __builtin_memcpy(out, datatype_run_start(type, buf), n_bytes);
+    } else {
+        struct type_cursor c;
+        type_cursor_init(&c, type, count, buf);
+        type_cursor_pack(&c, out, n_bytes);
+    }
+}
+
+static inline void transfer_unpack_all(const struct datatype *type, MPI_Count count, void *buf, const void *in, size_t n_bytes)
+{
+    if (__builtin_expect(type->contiguous, 1)) {
+        __builtin_memcpy(datatype_run_start(type, buf), in, n_bytes);
+    } else {
+        struct type_cursor c;
+        type_cursor_init(&c, type, count, buf);
+        type_cursor_unpack(&c, in, n_bytes);
+    }
+}
+
+#endif
