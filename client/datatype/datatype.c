@@ -215,7 +215,8 @@ int mpi_type_set_name(struct datatype *datatype, const char *type_name)
 
 int mpi_type_get_name(struct datatype *datatype, char *type_name, int *resultlen)
 {
-    const char *name = datatype->name != NULL ? datatype->name : "";
+    /* The null datatype has a name, too (MPI-5.0 section 7.8). */
+    const char *name = datatype == NULL ? "MPI_DATATYPE_NULL" : datatype->name != NULL ? datatype->name : "";
     size_t len = strlen(name);
     memcpy(type_name, name, len + 1);
     *resultlen = (int)len;
