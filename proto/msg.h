@@ -5,7 +5,7 @@
  * RTS   context, source, tag: the envelope. Payload: struct msg_rts, then the first bytes of the message (may be none).
  * PULL  context: the sender's transfer number. Payload: struct msg_pull.
  * DATA  context: the receiver's transfer number; offset = (uint32_t)tag | (uint64_t)order << 32. Payload: the bytes.
- * FIN   context: the sender's transfer number. No payload: the message was matched and has arrived, the send is complete.
+ * FINISHED context: the sender's transfer number. No payload: the message was matched and has arrived, the send is complete.
  * CREDIT Payload: struct msg_credit.
  *
  * Transfer numbers are taken by the rank that uses them and never 0; one that is not known is ignored.
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define MSG_RTS_SAME_NODE 0x1u /* `address` may be read by process_vm_readv: the message is one dense run */
-#define MSG_RTS_SYNC      0x2u /* the payload is the whole message; the sender waits for FIN */
+#define MSG_RTS_SYNC      0x2u /* the payload is the whole message; the sender waits for FINISHED */
 
 struct msg_rts {
     uint64_t bytes;   /* of the whole message */

@@ -36,7 +36,7 @@ enum msg_kind {
     MSG_RTS = 2,    /* announcement of a large or synchronous message: struct msg_rts inline, first bytes may follow */
     MSG_PULL = 3,   /* receiver grants a range: struct msg_pull */
     MSG_DATA = 4,   /* a piece: context = request number, tag/order = offset; see client/p2p */
-    MSG_FIN = 5,    /* receiver has everything: struct msg_fin */
+    MSG_FINISHED = 5,    /* receiver has everything: struct msg_fin */
     MSG_CREDIT = 6, /* eager allowance given back: struct msg_credit */
 };
 

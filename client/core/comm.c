@@ -158,8 +158,11 @@ int mpi_comm_set_name(struct comm *comm, const char *comm_name)
 
 int mpi_comm_get_name(struct comm *comm, char *comm_name, int *resultlen)
 {
-    *resultlen = (int)strlen(comm->name);
-    memcpy(comm_name, comm->name, (size_t)*resultlen + 1);
+    /* The null communicator has a name, too (MPI-5.0 section 7.8). */
+    const char *name = comm ? comm->name : "MPI_COMM_NULL";
+
+    *resultlen = (int)strlen(name);
+    memcpy(comm_name, name, (size_t)*resultlen + 1);
     return MPI_SUCCESS;
 }
 

@@ -14,7 +14,11 @@ struct comm;
 
 /* Stores the text (cut at ERR_DETAIL_BYTES) and returns mpi_class. A macro, so that the compiler sees that a constant class is no
  * success and warns of no path that cannot be. */
-#define err_set(mpi_class, ...) (err_record((mpi_class), __VA_ARGS__), (mpi_class))
+#define err_set(mpi_class, ...)             \
+    __extension__({                         \
+        err_record((mpi_class), __VA_ARGS__); \
+        (mpi_class);                        \
+    })
 
 void err_record(int mpi_class, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 

@@ -6,11 +6,19 @@
  * through the type's map: speed is that of conversion, not of copying. Processors are assumed little endian, as in the
  * rest of the project (proto/).
  */
+#include <float.h>
 #include <string.h>
 
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
 #include "client/datatype/type_map.h"
+
+/* Bytes of a long double that mean something; the padding of the x87 form is written as 0. */
+#if LDBL_MANT_DIG == 64
+#define LONG_DOUBLE_BYTES 10
+#else
+#define LONG_DOUBLE_BYTES sizeof(long double)
+#endif
 
 struct external_walk {
     unsigned char *stream; /* next byte of the packed buffer */
@@ -54,7 +62,8 @@ static void convert_long_double(struct external_walk *w, unsigned char *memory)
     } else {
         reverse(&quad, w->stream, sizeof quad);
         value = (long double)quad;
-        memcpy(memory, &value, sizeof value);
+        memset(memory, 0, sizeof value);
+        memcpy(memory, &value, LONG_DOUBLE_BYTES);
     }
     w->stream += sizeof quad;
 }

@@ -212,7 +212,7 @@ void inbound_message(uint32_t src_world, const struct ring_slot *slot, uint32_t 
         rendezvous_on_pull(src_world, e.context, &pull);
         break;
     }
-    case MSG_FIN:
+    case MSG_FINISHED:
         rendezvous_on_fin(src_world, e.context);
         break;
     case MSG_CREDIT:

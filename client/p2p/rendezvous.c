@@ -244,12 +244,12 @@ void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts 
     }
     if (complete) {
         /* The sender of a message that came whole with its announcement has nothing more to do unless it waits for us. */
-        outbound_control(p, MSG_FIN, t->remote, NULL, 0);
+        outbound_control(p, MSG_FINISHED, t->remote, NULL, 0);
         finish(t, error);
         return;
     }
     if (!rendezvous_number(t)) {
-        outbound_control(p, MSG_FIN, t->remote, NULL, 0);
+        outbound_control(p, MSG_FINISHED, t->remote, NULL, 0);
         finish(t, err_set(MPI_ERR_NO_MEM, "too many large messages in transfer"));
         return;
     }
@@ -271,7 +271,7 @@ void rendezvous_on_data(uint32_t src_world, uint32_t number, uint64_t offset, co
     board_moved(t);
     if (t->moved == t->total) {
         if (t->base.error)
-            outbound_control(peer_get(t->world), MSG_FIN, t->remote, NULL, 0);
+            outbound_control(peer_get(t->world), MSG_FINISHED, t->remote, NULL, 0);
         finish(t, t->base.error);
     } else if (t->granted - t->moved <= GRANT_AHEAD / 2) {
         grant(t);
