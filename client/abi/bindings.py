@@ -93,7 +93,9 @@ class Binding:
             other = self.function.parameter(p.when)
             terms.append('at_root' if other.kind == 'root' else f'{p.when} != MPI_IN_PLACE')
         if self.root and p.kind in SIGNIFICANT and 'at_root' not in terms:
-            terms.append(f'check_takes_part(o_{self.comm.name}, {self.root.name})')
+            # The side of the root that MPI_IN_PLACE can stand for has no meaning between two groups.
+            side = 'check_is_opposite' if p.when or 'inplace' in p.args else 'check_takes_part'
+            terms.append(f'{side}(o_{self.comm.name}, {self.root.name})')
         return terms
 
     def length(self, name):

@@ -67,8 +67,14 @@ static inline bool check_at_root(const struct comm *comm, int root)
     return comm->remote_group ? root == MPI_ROOT : root == comm->rank;
 }
 
-/* In a rooted collective over an intercommunicator the other processes of the root's group take no part. */
+/* In a rooted collective over an intercommunicator the other processes of the root's group take no part ... */
 static inline bool check_takes_part(const struct comm *comm, int root)
+{
+    return !comm->remote_group || root != MPI_PROC_NULL;
+}
+
+/* ... and what the root itself contributes or keeps in other cases does not count there. */
+static inline bool check_is_opposite(const struct comm *comm, int root)
 {
     return !comm->remote_group || root >= 0;
 }
