@@ -129,7 +129,9 @@ int check_bad_in_place(const char *argument, const struct comm *comm_or_null)
     if (comm_or_null && comm_or_null->remote_group)
         return err_set(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE, but %s is an intercommunicator", argument,
                        name_of(comm_or_null));
-    return err_set(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE, which is not allowed here", argument);
+    /* Functions that take MPI_IN_PLACE everywhere do not come here with an intracommunicator. */
+    return err_set(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE, which %s", argument,
+                   comm_or_null ? "only the root may give" : "is not allowed here");
 }
 
 int check_counts(const char *argument, struct intvec counts, MPI_Count n)

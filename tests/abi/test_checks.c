@@ -115,7 +115,7 @@ static void test_types_and_buffers(void **state)
     expect(MPI_Send(MPI_IN_PLACE, 3, MPI_INT, 0, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER,
            "buf is MPI_IN_PLACE, which is not allowed here");
     expect(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, buffer, 1, MPI_INT, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER,
-           "sendbuf is MPI_IN_PLACE, which is not allowed here"); /* rank 1 is not the root */
+           "sendbuf is MPI_IN_PLACE, which only the root may give");
     expect(MPI_Allgatherv(buffer, 1, MPI_INT, buffer, counts, counts, MPI_INT, MPI_COMM_WORLD), MPI_ERR_COUNT,
            "recvcounts[2] is -1, but must not be negative");
 }
