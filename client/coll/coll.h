@@ -37,8 +37,11 @@ struct coll_comm *coll_shape_of(struct comm *comm);
 /* Tags of the collective context. Every collective call takes the next one on all members alike. */
 int coll_next_tag(struct comm *comm);
 int coll_next_persistent_tag(struct comm *comm);
-/* Tag for client/comm: creation among the members of a group under a tag of the user. */
-#define COLL_TAG_GROUP_BIT (1 << 29)
+/* For creation among some members of a communicator under a tag of the user: a range of its own. */
+static inline int coll_group_tag(int user_tag)
+{
+    return 1 << 29 | (user_tag & ((1 << 29) - 1));
+}
 
 void coll_init(void);
 

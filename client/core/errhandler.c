@@ -23,7 +23,8 @@ struct errhandler *errhandler_abort = &abort_handler;
 struct errhandler *errhandler_return = &return_handler;
 struct errhandler *errhandler_file = &return_handler; /* MPI-5.0 section 14.7 */
 
-void errhandler_init(void)
+/* Before main(): error handlers may be made and named before MPI_Init. */
+__attribute__((constructor)) static void make_known(void)
 {
     handle_set_predefined((uintptr_t)MPI_ERRORS_ARE_FATAL, &fatal.obj);
     handle_set_predefined((uintptr_t)MPI_ERRORS_ABORT, &abort_handler.obj);

@@ -47,8 +47,6 @@ struct errhandler {
 extern struct errhandler *errhandler_fatal, *errhandler_abort, *errhandler_return; /* valid always */
 extern struct errhandler *errhandler_file; /* of MPI_FILE_NULL: what new files get */
 
-void errhandler_init(void); /* makes the predefined handles known */
-
 static inline void errhandler_ref(struct errhandler *handler)
 {
     handler->obj.refs++;

@@ -13,9 +13,13 @@ struct group *group_empty = &empty;
 
 static int own_proc = -1; /* index of this process in the job */
 
-void group_init(int proc)
+void group_set_own_proc(int proc)
 {
     own_proc = proc;
+}
+
+__attribute__((constructor)) static void make_known(void)
+{
     handle_set_predefined((uintptr_t)MPI_GROUP_EMPTY, &empty.obj);
 }
 

@@ -26,8 +26,8 @@ struct group {
 
 extern struct group *group_empty; /* MPI_GROUP_EMPTY; valid always */
 
-/* Makes MPI_GROUP_EMPTY known; proc: index of this process in the job. Called by MPI_Init. */
-void group_init(int proc);
+/* proc: index of this process in the job; from then on groups know its rank. Called by MPI_Init. */
+void group_set_own_proc(int proc);
 
 /* Gives the group a user handle, for which the caller's reference is taken over: the result of a call that returns a
  * group. On MPI_ERR_NO_MEM the reference is dropped. */

@@ -11,7 +11,8 @@
 static struct info env = { .obj = { .refs = 1, .kind = OBJECT_INFO, .predefined = true } };
 struct info *info_env = &env;
 
-void info_init(void)
+/* Before main(): info objects may be used before MPI_Init. */
+__attribute__((constructor)) static void make_known(void)
 {
     handle_set_predefined((uintptr_t)MPI_INFO_ENV, &env.obj);
 }

@@ -22,8 +22,6 @@ struct info {
 
 extern struct info *info_env; /* MPI_INFO_ENV; valid always, filled by MPI_Init */
 
-void info_init(void); /* makes MPI_INFO_ENV known */
-
 int info_new(struct info **ret_info);                               /* no handle; MPI_ERR_NO_MEM */
 int info_copy(const struct info *from, struct info **ret_info);     /* no handle; from may be NULL */
 void info_free(struct info *info);                                  /* NULL is fine */

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/comm/context.h"
+
+#include "base/hash.h"
+#include "client/coll/coll.h"
+#include "client/core/err.h"
+
+/* 64 Ki communicators at a time in one process: 8 KiB of bitmap. A word of 64 ids fits into the shortest message. */
+#define N_WORDS 1024u
+#define IDS_PER_WORD 64u
+
+/* Ids are handed out in fours: point-to-point and collective context, and both again for the hidden local
+ * communicator of an intercommunicator. The first four are those of MPI_COMM_WORLD and MPI_COMM_SELF. */
+#define ID_STEP 4u
+
+static uint64_t used[N_WORDS];
+static uint64_t on_offer[N_WORDS / 64]; /* a bit per word */
+
+static bool is_on_offer(uint32_t word)
+{
+    return on_offer[word / 64] >> word % 64 & 1;
+}
+
+static void set_on_offer(uint32_t word, bool offered)
+{
+    if (offered)
+        on_offer[word / 64] |= UINT64_C(1) << word % 64;
+    else
+        on_offer[word / 64] &= ~(UINT64_C(1) << word % 64);
+}
+
+void context_give_back(uint32_t id)
+{
+    uint32_t index = id / ID_STEP;
+    if (index == 0)
+        return;
+    used[index / IDS_PER_WORD] &= ~(UINT64_C(1) << index % IDS_PER_WORD);
+}
+
+static void release_of(struct comm *comm)
+{
+    /* Local communicators share the id of their intercommunicator; COMM_WORLD's is never given back. */
+    if (comm->context_id >= COMM_CONTEXT_FIRST && comm->context_id % ID_STEP == 0)
+        context_give_back(comm->context_id);
+}
+
+void context_init(void)
+{
+    static bool done;
+    if (done)
+        return;
+    done = true;
+    used[0] = 1;
+    comm_on_destroy(release_of);
+}
+
+void context_begin(struct context_try *t, uint32_t parent_id, int tag)
+{
+    *t = (struct context_try){ .start = (uint32_t)(hash_mix64((uint64_t)parent_id << 32 | (uint32_t)tag) % N_WORDS) };
+}
+
+void context_offer(struct context_try *t)
+{
+    t->word = (t->start + t->attempt) % N_WORDS;
+    t->attempt++;
+    t->holds = !is_on_offer(t->word);
+    t->vote[0] = t->holds ? ~used[t->word] : 0;
+    t->vote[1] = t->holds ? ~UINT64_C(0) : 0;
+    if (t->holds)
+        set_on_offer(t->word, true);
+}
+
+void context_withdraw(struct context_try *t)
+{
+    if (t->holds)
+        set_on_offer(t->word, false);
+    t->holds = false;
+}
+
+int context_settle(struct context_try *t)
+{
+    context_withdraw(t);
+    if (t->vote[0]) {
+        uint32_t bit = (uint32_t)__builtin_ctzll(t->vote[0]);
+        used[t->word] |= UINT64_C(1) << bit;
+        t->id = (t->word * IDS_PER_WORD + bit) * ID_STEP;
+        return MPI_SUCCESS;
+    }
+    t->n_full = t->vote[1] ? t->n_full + 1 : 0;
+    if (t->n_full == N_WORDS)
+        return err_set(MPI_ERR_OTHER, "no context id is free on all members of the new communicator");
+    return CONTEXT_AGAIN;
+}
+
+void context_vote(struct schedule *s, struct context_try *t)
+{
+    struct datatype *type = datatype_predefined(MPI_UINT64_T);
+    struct op *band = op_predefined(MPI_BAND);
+    if (!comm_is_inter(s->view.comm)) {
+        coll_allreduce(s, MPI_IN_PLACE, t->vote, 2, type, band);
+        return;
+    }
+    struct comm *local = s->view.comm->local_comm;
+    struct schedule_view inter = schedule_enter(s, (struct schedule_view){ local, local->rank, local->size, NULL });
+    coll_reduce(s, local->rank == 0 ? MPI_IN_PLACE : t->vote, t->vote, 2, type, band, 0);
+    schedule_leave(s, inter);
+    if (local->rank == 0) {
+        uint64_t *remote = schedule_temp(s, sizeof t->vote);
+        schedule_sendrecv(s, t->vote, 2, type, 0, remote, 2, type, 0);
+        schedule_reduce(s, remote, t->vote, 2, type, band);
+    }
+    schedule_enter(s, (struct schedule_view){ local, local->rank, local->size, NULL });
+    coll_bcast(s, t->vote, 2, type, 0);
+    schedule_leave(s, inter);
+}
+
+int context_agree(struct schedule *s, uint32_t *ret_id)
+{
+    struct context_try t;
+    context_begin(&t, s->view.comm->context_id, s->tag);
+    int rc;
+    do {
+        context_offer(&t);
+        context_vote(s, &t);
+        rc = s->err ? s->err : context_settle(&t);
+    } while (rc == CONTEXT_AGAIN);
+    if (rc)
+        context_withdraw(&t);
+    else
+        *ret_id = t.id;
+    return rc;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making communicators: what the creation functions share, also for topologies and windows.
+ */
+#ifndef MOTET_CLIENT_COMM_CREATE_H
+#define MOTET_CLIENT_COMM_CREATE_H
+
+#include "client/core/comm.h"
+#include "client/core/group.h"
+
+/* A communicator under an agreed id, with the parent's error handler, and for an intercommunicator (remote_group not
+ * NULL) its local one. No user handle yet. References to the groups are taken. On failure the id is given back. */
+int create_comm(uint32_t context_id, const struct comm *parent, struct group *group, struct group *remote_group,
+                struct comm **ret_comm);
+
+/* The same, published under a handle: the result of a creation call. NULL for a process outside of `group`, whose id is
+ * given back. */
+int create_published(uint32_t context_id, const struct comm *parent, struct group *group, struct group *remote_group,
+                     struct comm **ret_comm);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Intercomm_create and MPI_Intercomm_merge. */
+#include "client/abi/semantics.h"
+#include "client/coll/coll.h"
+#include "client/comm/context.h"
+#include "client/comm/create.h"
+#include "client/core/err.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- create --------------------------------------------------------------------------------------------------------- */
+
+/* One creation: the leaders talk over the peer communicator, each one's group over its own. */
+struct bridge {
+    struct schedule local;  /* over the local communicator */
+    struct schedule leaders; /* over the peer communicator; leader only */
+    int local_leader, remote_leader;
+    bool leads;
+    struct datatype *int_type;
+};
+
+/* The leaders exchange n ints in place of `theirs`, which every member then gets. */
+static void cross(struct bridge *b, const int *mine, int n_mine, int *theirs, int n_theirs)
+{
+    if (b->leads)
+        schedule_sendrecv(&b->leaders, mine, n_mine, b->int_type, b->remote_leader, theirs, n_theirs, b->int_type,
+                          b->remote_leader);
+    coll_bcast(&b->local, theirs, n_theirs, b->int_type, b->local_leader);
+}
+
+static int error_of(const struct bridge *b)
+{
+    return b->local.err ? b->local.err : b->leads ? b->leaders.err : MPI_SUCCESS;
+}
+
+static int exchange_groups(struct bridge *b, struct group *group, struct group **ret_remote)
+{
+    int n_remote = 0;
+    cross(b, &group->size, 1, &n_remote, 1);
+    if (error_of(b))
+        return error_of(b);
+    int *procs = malloc(((size_t)n_remote + 1) * sizeof(int));
+    if (!procs)
+        return err_set(MPI_ERR_NO_MEM, "no memory for a group of %d processes", n_remote);
+    cross(b, group->procs, group->size, procs, n_remote);
+    int err = error_of(b);
+    for (int i = 0; !err && i < n_remote; i++)
+        if (group_rank_of(group, procs[i]) != MPI_UNDEFINED)
+            err = err_set(MPI_ERR_COMM, "the groups are not disjoint: rank %d of the remote one is local, too", i);
+    if (!err)
+        err = group_new(n_remote, procs, ret_remote);
+    free(procs);
+    return err;
+}
+
+/* The vote of context.c over two groups that have no common communicator yet. */
+static int agree(struct bridge *b, int tag, uint32_t *ret_id)
+{
+    struct datatype *type = datatype_predefined(MPI_UINT64_T);
+    struct op *band = op_predefined(MPI_BAND);
+    struct context_try t;
+    int rc;
+    context_begin(&t, UINT32_MAX, tag);
+    do {
+        context_offer(&t);
+        coll_allreduce(&b->local, MPI_IN_PLACE, t.vote, 2, type, band);
+        if (b->leads) {
+            uint64_t remote[2] = { 0, 0 };
+            schedule_sendrecv(&b->leaders, t.vote, 2, type, b->remote_leader, remote, 2, type, b->remote_leader);
+            t.vote[0] &= remote[0];
+            t.vote[1] &= remote[1];
+        }
+        coll_bcast(&b->local, t.vote, 2, type, b->local_leader);
+        rc = error_of(b) ? error_of(b) : context_settle(&t);
+    } while (rc == CONTEXT_AGAIN);
+    if (rc)
+        context_withdraw(&t);
+    else
+        *ret_id = t.id;
+    return rc;
+}
+
+static int check_leaders(const struct comm *local_comm, int local_leader, const struct comm *peer_comm,
+                         int remote_leader)
+{
+    if (comm_is_inter(local_comm))
+        return err_set(MPI_ERR_COMM, "local_comm (%s) is an intercommunicator", local_comm->name);
+    if (local_leader < 0 || local_leader >= local_comm->size)
+        return err_set(MPI_ERR_RANK, "local_leader is %d, not in 0..%d", local_leader, local_comm->size - 1);
+    if (local_leader != local_comm->rank)
+        return MPI_SUCCESS;
+    if (!peer_comm)
+        return err_set(MPI_ERR_COMM, "peer_comm is MPI_COMM_NULL at the leader");
+    int n_peers = comm_remote_size(peer_comm);
+    if (remote_leader < 0 || remote_leader >= n_peers)
+        return err_set(MPI_ERR_RANK, "remote_leader is %d, not in 0..%d", remote_leader, n_peers - 1);
+    return MPI_SUCCESS;
+}
+
+int mpi_intercomm_create(struct comm *local_comm, int local_leader, struct comm *peer_comm, int remote_leader, int tag,
+                         struct comm **ret_newintercomm)
+{
+    int err = check_leaders(local_comm, local_leader, peer_comm, remote_leader);
+    if (err)
+        return err;
+    struct bridge b = { .local_leader = local_leader,
+                        .remote_leader = remote_leader,
+                        .leads = local_leader == local_comm->rank,
+                        .int_type = datatype_predefined(MPI_INT) };
+    struct group *remote = NULL;
+    uint32_t id = 0;
+    schedule_begin(&b.local, local_comm, coll_next_tag(local_comm));
+    if (b.leads)
+        schedule_begin(&b.leaders, peer_comm, coll_group_tag(tag));
+    err = exchange_groups(&b, local_comm->group, &remote);
+    if (!err)
+        err = agree(&b, tag, &id);
+    if (b.leads)
+        schedule_end(&b.leaders);
+    schedule_end(&b.local);
+    if (!err)
+        err = create_published(id, local_comm, local_comm->group, remote, ret_newintercomm);
+    group_unref(remote);
+    return err;
+}
+
+/* ---- merge ----------------------------------------------------------------------------------------------------------- */
+
+/* Whether the local group comes first: `high` decides, and where both groups say the same the lower process index of
+ * the first members, which both sides know (MPI-5.0 section 7.6.2 leaves this order open). */
+static bool comes_first(const struct comm *inter, int high, int remote_high)
+{
+    if ((high != 0) != (remote_high != 0))
+        return !high;
+    return inter->group->procs[0] < inter->remote_group->procs[0];
+}
+
+static int join(const struct group *first, const struct group *second, struct group **ret_group)
+{
+    int *procs = malloc(((size_t)first->size + (size_t)second->size) * sizeof(int));
+    if (!procs)
+        return err_set(MPI_ERR_NO_MEM, "no memory for a group of %d processes", first->size + second->size);
+    memcpy(procs, first->procs, (size_t)first->size * sizeof(int));
+    memcpy(procs + first->size, second->procs, (size_t)second->size * sizeof(int));
+    int err = group_new(first->size + second->size, procs, ret_group);
+    free(procs);
+    return err;
+}
+
+int mpi_intercomm_merge(struct comm *intercomm, int high, struct comm **ret_newintracomm)
+{
+    if (!comm_is_inter(intercomm))
+        return err_set(MPI_ERR_COMM, "%s is an intracommunicator", intercomm->name);
+    struct datatype *int_type = datatype_predefined(MPI_INT);
+    struct comm *local = intercomm->local_comm;
+    struct schedule s;
+    int remote_high = 0;
+    uint32_t id = 0;
+    schedule_begin(&s, intercomm, coll_next_tag(intercomm));
+    if (local->rank == 0)
+        schedule_sendrecv(&s, &high, 1, int_type, 0, &remote_high, 1, int_type, 0);
+    struct schedule_view inter = schedule_enter(&s, (struct schedule_view){ local, local->rank, local->size, NULL });
+    coll_bcast(&s, &remote_high, 1, int_type, 0);
+    schedule_leave(&s, inter);
+    int err = s.err ? s.err : context_agree(&s, &id);
+    int end = schedule_end(&s);
+    if (err || end)
+        return err ? err : end;
+    bool first = comes_first(intercomm, high, remote_high);
+    struct group *group;
+    err = join(first ? intercomm->group : intercomm->remote_group, first ? intercomm->remote_group : intercomm->group,
+               &group);
+    if (err) {
+        context_give_back(id);
+        return err;
+    }
+    err = create_published(id, intercomm, group, NULL, ret_newintracomm);
+    group_unref(group);
+    return err;
+}
