@@ -98,71 +98,72 @@ class Binding:
             terms.append(f'{side}(o_{self.comm.name}, {self.root.name})')
         return terms
 
-    def length(self, name):
-        """Number of elements that an array(name) has."""
-        p = self.function.parameter(name)
-        return f'check_n_peers(o_{name})' if p.kind == 'comm' else name
-
     def array_length(self, p):
-        return f'o_{p.args[0]}->size' if 'local' in p.args else self.length(p.args[0])
+        """Number of elements of an array(n): n is a count, or a communicator with one element for each peer."""
+        first = self.function.parameter(p.args[0])
+        if first.kind != 'comm':
+            return first.name
+        return f'o_{first.name}->size' if 'local' in p.args else f'check_n_peers(o_{first.name})'
 
     def check_lines(self, p):
         """(condition of failure, expression of the error) pairs; an empty condition: the expression is 0 when well."""
         k, name, quoted = p.kind, p.name, f'"{p.name}"'
-        null_ok = p.optional
         if is_object(p):
-            kind = object_kind(k)
-            if p.direction == '>':
-                return [(f'!{name}', f'check_null_pointer({self.bad_argument}, {quoted})')]
-            if p.direction == '<>':
-                checks = [(f'!{name}', f'check_null_pointer({self.bad_argument}, {quoted})')]
-                bad = f'!o_{name}'
-                if null_ok:
-                    bad += f' && *{name} != {NULL_HANDLES[k]}'
-                return checks + [(bad, f'check_bad_handle({kind}, {quoted}, (uintptr_t)*{name})')]
-            bad = f'!o_{name}'
-            if null_ok:
-                bad += f' && {name} != {NULL_HANDLES[k]}'
-            checks = [(bad, f'check_bad_handle({kind}, {quoted}, (uintptr_t){name})')]
-            if k == 'type':
-                checks.append((f'!o_{name}->committed', f'check_bad_type({quoted}, o_{name})'))
-            return checks
+            return self.object_checks(p)
         if k in SCALARS or k in INTS:
-            if p.direction:
-                return [] if null_ok else [(f'!{name}', f'check_null_pointer({self.bad_argument}, {quoted})')]
-            if k in NEGATIVE:
-                return [(f'{name} < 0', f'check_negative({NEGATIVE[k]}, {quoted}, {name})')]
-            if k == 'dispunit':
-                return [(f'{name} <= 0', f'check_not_positive(MPI_ERR_ARG, {quoted}, {name})')]
-            if k in ('dest', 'source'):
-                wild = 'true' if k == 'source' else 'false'
-                return [(f'!check_{k}_ok(o_{self.comm.name}, {name})',
-                         f'check_bad_rank({quoted}, {name}, o_{self.comm.name}, {wild})')]
-            if k == 'root':
-                return [(f'!check_root_ok(o_{self.comm.name}, {name})',
-                         f'check_bad_root({quoted}, {name}, o_{self.comm.name})')]
-            if k == 'rank':
-                return [(f'(unsigned){name} >= (unsigned)o_{p.args[0]}->size',
-                         f'check_bad_member({quoted}, {name}, o_{p.args[0]})')]
-            if k == 'tag':
-                return [(f'{name} < 0', f'check_bad_tag({quoted}, {name}, false)')]
-            if k == 'rtag':
-                return [(f'{name} < 0 && {name} != MPI_ANY_TAG', f'check_bad_tag({quoted}, {name}, true)')]
-            if k == 'keyval':
-                return [(f'{name} == MPI_KEYVAL_INVALID', f'check_bad_keyval({quoted}, {name})')]
-            return []
+            return self.scalar_checks(p)
+        if k in ('buf', 'cbuf'):
+            return self.buffer_checks(p)
         if k == 'counts' and p.args:
             return [('', f'check_counts({quoted}, {self.vector(p)}, {self.array_length(p)})')]
         if k == 'requests':
-            return [('', f'check_requests({quoted}, {name}, {self.length(p.args[0])})')]
+            return [('', f'check_requests({quoted}, {name}, {self.array_length(p)})')]
         if k in ('types', 'anytypes') and p.args:
             counts = f'&v_{p.args[1]}' if len(p.args) > 1 else 'NULL'
             committed = 'true' if k == 'types' else 'false'
-            return [('', f'check_types({quoted}, {name}, {self.length(p.args[0])}, {committed}, {counts})')]
-        if k in ('string', 'status') and not null_ok and not (k == 'status' and p.direction == '>'):
-            return [(f'!{name}', f'check_null_pointer({self.bad_argument}, {quoted})')]
-        if k in ('buf', 'cbuf'):
-            return self.buffer_checks(p)
+            return [('', f'check_types({quoted}, {name}, {self.array_length(p)}, {committed}, {counts})')]
+        if k in ('string', 'status') and not p.optional and not (k == 'status' and p.direction == '>'):
+            return [self.null_check(p)]
+        return []
+
+    def null_check(self, p):
+        return f'!{p.name}', f'check_null_pointer({self.bad_argument}, "{p.name}")'
+
+    def object_checks(self, p):
+        if p.direction == '>':
+            return [self.null_check(p)]
+        kind = object_kind(p.kind)
+        value = f'*{p.name}' if p.direction else p.name
+        bad = f'!o_{p.name}' + (f' && {value} != {NULL_HANDLES[p.kind]}' if p.optional else '')
+        checks = [self.null_check(p)] if p.direction else []
+        checks.append((bad, f'check_bad_handle({kind}, "{p.name}", (uintptr_t){value})'))
+        if p.kind == 'type' and not p.direction:
+            checks.append((f'!o_{p.name}->committed', f'check_bad_type("{p.name}", o_{p.name})'))
+        return checks
+
+    def scalar_checks(self, p):
+        k, name, quoted = p.kind, p.name, f'"{p.name}"'
+        comm = f'o_{self.comm.name}' if self.comm else None
+        if p.direction:
+            return [] if p.optional else [self.null_check(p)]
+        if k in NEGATIVE:
+            return [(f'{name} < 0', f'check_negative({NEGATIVE[k]}, {quoted}, {name})')]
+        if k == 'dispunit':
+            return [(f'{name} <= 0', f'check_not_positive(MPI_ERR_ARG, {quoted}, {name})')]
+        if k in ('dest', 'source'):
+            wild = 'true' if k == 'source' else 'false'
+            return [(f'!check_{k}_ok({comm}, {name})', f'check_bad_rank({quoted}, {name}, {comm}, {wild})')]
+        if k == 'root':
+            return [(f'!check_root_ok({comm}, {name})', f'check_bad_root({quoted}, {name}, {comm})')]
+        if k == 'rank':
+            return [(f'(unsigned){name} >= (unsigned)o_{p.args[0]}->size',
+                     f'check_bad_member({quoted}, {name}, o_{p.args[0]})')]
+        if k == 'tag':
+            return [(f'{name} < 0', f'check_bad_tag({quoted}, {name}, false)')]
+        if k == 'rtag':
+            return [(f'{name} < 0 && {name} != MPI_ANY_TAG', f'check_bad_tag({quoted}, {name}, true)')]
+        if k == 'keyval':
+            return [(f'{name} == MPI_KEYVAL_INVALID', f'check_bad_keyval({quoted}, {name})')]
         return []
 
     def buffer_checks(self, p):

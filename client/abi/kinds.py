@@ -4,7 +4,9 @@
     comm group type anytype op info errhandler request message win file session
                  handles; semantics get the object (`struct comm *`); `type` must be committed, `anytype` need not;
                  out: `struct comm **ret_x`; in-out: `struct comm **x`
-    types(n) anytypes(n) requests(n) infos(n)   arrays of handles, given raw; n names the count or communicator
+    types(n[,counts]) anytypes(n) requests(n) infos(n)
+                 arrays of handles, given raw; n names the count, or the communicator with one element for each peer
+                 (local: each member of the local group); types whose count is 0 need not be valid
     count        int / MPI_Count, not negative; icount: any sign; bigcount: MPI_Count in both forms
     aint size    MPI_Aint in both forms, size: not negative; aintc sizec: MPI_Aint / MPI_Count
     offset       MPI_Offset; dispunit: int / MPI_Aint, positive
@@ -12,8 +14,8 @@
                  int with or without a check; outputs are given raw
     dest source root target rank(x) tag rtag
                  ranks and tags with their ranges: dest may be MPI_PROC_NULL, source and rtag may be wild, target is a
-                 rank of the window, rank(x) one of x and nothing else
-    counts(n) displs cdispls adispls wdispls
+                 rank of the window (checked by RMA itself), rank(x) one of x and nothing else
+    counts(n[,local]) displs cdispls adispls wdispls
                  arrays given as `struct intvec`: int or MPI_Count; int or MPI_Aint; int or MPI_Count;
                  MPI_Aint or MPI_Count; MPI_Aint in both forms
     ints aints bigcounts weights ranges(n)      arrays given raw
