@@ -33,10 +33,6 @@
 #include "proto/frame.h"
 
 #define SPAWNER_FD        3
-#define FRAME_SPAWN       40
-#define FRAME_SPAWNED     41
-#define FRAME_EXITED      42
-#define FRAME_SPAWN_KILL  43
 #define IO_LIMIT_NS       (10 * CLOCK_NS_PER_S) /* for one frame: the daemon is on this machine and writes whole frames */
 #define SWEEP_EVERY_NS    (10 * CLOCK_NS_PER_MS)
 #define SWEEP_LIMIT_NS    (3 * CLOCK_NS_PER_S)  /* then something is unkillable (in the kernel, or of another user) */
@@ -135,7 +131,7 @@ static void send_spawned(struct spawner *s, uint64_t job, uint32_t rank, pid_t p
     message.rank = rank;
     message.pid = pid;
     message.error = (char *)error;
-    send_message(s, FRAME_SPAWNED, &message.base);
+    send_message(s, MOTET__FRAME_TYPE__SPAWNED, &message.base);
 }
 
 static void send_exited(struct spawner *s, uint64_t job, uint32_t rank, int status)
@@ -145,7 +141,7 @@ static void send_exited(struct spawner *s, uint64_t job, uint32_t rank, int stat
     message.job = job;
     message.rank = rank;
     message.status = status;
-    send_message(s, FRAME_EXITED, &message.base);
+    send_message(s, MOTET__FRAME_TYPE__EXITED, &message.base);
 }
 
 /* ---- starting ---- */
@@ -435,14 +431,14 @@ static int on_frame(struct spawner *s)
         rc = -ENOMEM;
     if (rc == 0 && h.len > 0)
         rc = fd_read_full(SPAWNER_FD, body, h.len, deadline_ns);
-    if (rc == 0 && h.type == FRAME_SPAWN) {
+    if (rc == 0 && h.type == MOTET__FRAME_TYPE__SPAWN) {
         Motet__Spawn *spawn = motet__spawn__unpack(NULL, h.len, body);
         if (spawn)
             on_spawn(s, spawn, fds, n_fds);
         else
             rc = -EPROTO;
         motet__spawn__free_unpacked(spawn, NULL);
-    } else if (rc == 0 && h.type == FRAME_SPAWN_KILL) {
+    } else if (rc == 0 && h.type == MOTET__FRAME_TYPE__SPAWN_KILL) {
         Motet__SpawnKill *order = motet__spawn_kill__unpack(NULL, h.len, body);
         if (order)
             on_kill(s, order);

@@ -103,7 +103,7 @@ def do_up(options):
 
 
 def fork_holder(lab, listener, watched):
-    """Starts the holder in its namespaces. Returns its messages, until it closes the pipe."""
+    """Starts the holder in its namespaces. Yields its messages, until it closes the pipe."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     child = os.fork()
@@ -126,7 +126,8 @@ def fork_holder(lab, listener, watched):
     listener.close()
     os.waitpid(child, 0)
     with os.fdopen(reader, encoding='utf-8') as pipe:
-        return [json.loads(line) for line in pipe]
+        for line in pipe:
+            yield json.loads(line)
 
 
 def refused(reason):

@@ -159,7 +159,7 @@ class Lab:
 
     def picture(self):
         cuts = {(made.node.name, network) for made in self.nodes.values() for network in made.cuts}
-        dead = [name for name, made in self.nodes.items() if made.daemon is None]
+        dead = [name for name, made in self.nodes.items() if made.daemon is None] if self.motetd else []
         return picture.draw(self.cluster, cuts, dead)
 
     def answer(self, line):
