@@ -17,8 +17,17 @@ struct predefined_op {
     struct op op;
 };
 
-#define OP_OBJECT    {.refs = 1, .kind = OBJECT_OP}
-#define REDUCTION(handle, family) {handle, {OP_OBJECT, true, #handle, family, NULL, NULL}}
+#define OP_OBJECT                                                                                            \
+    {                                                                                                        \
+        .refs = 1, .kind = OBJECT_OP                                                                         \
+    }
+#define REDUCTION(handle, family)                                                                            \
+    {                                                                                                        \
+        handle,                                                                                              \
+        {                                                                                                    \
+            OP_OBJECT, true, #handle, family, NULL, NULL                                                     \
+        }                                                                                                    \
+    }
 
 static struct predefined_op predefined_ops[] = {
     REDUCTION(MPI_SUM, &op_family_sum),
@@ -132,7 +141,8 @@ int op_apply(const struct op *op, const void *in, void *inout, MPI_Count count, 
     if (!is_users(op))
         return refuse(op, type);
 
-    /* A nonblocking reduction may go on after the type's handle was freed; the user's function still gets one. */
+    /* A nonblocking reduction may go on after the type's handle was freed; the user's function still gets
+     * one. */
     bool lend_handle = type->obj.handle == 0;
     if (lend_handle && handle_new(&type->obj) == 0)
         return err_set(MPI_ERR_NO_MEM, "no handle left to call a user-defined operation with");
@@ -176,7 +186,8 @@ int mpi_op_commutative(struct op *op, int *commute)
     return MPI_SUCCESS;
 }
 
-int mpi_reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count, struct datatype *datatype, struct op *op)
+int mpi_reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count, struct datatype *datatype,
+                     struct op *op)
 {
     int rc = op_check(op, datatype);
     return rc == MPI_SUCCESS ? op_apply(op, inbuf, inoutbuf, count, datatype) : rc;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Type_create_subarray and MPI_Type_create_darray: a process's part of a multidimensional array (MPI-5.0 sections
- * 5.1.3 and 5.1.4).
+ * MPI_Type_create_subarray and MPI_Type_create_darray: a process's part of a multidimensional array (MPI-5.0
+ * sections 5.1.3 and 5.1.4).
  *
- * The idea: one pass over the dimensions from the fastest to the slowest. After each, the type so far covers what
- * is wanted of that dimension and has, by its bounds, the extent of the whole of it, so that the next one can count in
- * units of it. The types in between have no handle.
+ * The idea: one pass over the dimensions from the fastest to the slowest. After each, the type so far covers
+ * what is wanted of that dimension and has, by its bounds, the extent of the whole of it, so that the next
+ * one can count in units of it. The types in between have no handle.
  */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
@@ -45,8 +45,9 @@ static int multiply_extent(MPI_Count *extent, MPI_Count size)
     return MPI_SUCCESS;
 }
 
-/* Makes the type that the user gets from the inner type of the last dimension, whose reference is taken over. */
-static int publish_array(struct datatype *inner, struct type_contents *contents, struct datatype **ret_newtype)
+/* Makes the user's type from the inner type of the last dimension, whose reference is taken over. */
+static int publish_array(struct datatype *inner, struct type_contents *contents,
+                         struct datatype **ret_newtype)
 {
     struct datatype *type;
     MPI_Count extent = inner->extent;
@@ -69,8 +70,8 @@ static int check_subarray(int ndims, struct intvec sizes, struct intvec subsizes
         if (size < 1)
             return err_set(MPI_ERR_ARG, "array_of_sizes[%d] is %lld", i, (long long)size);
         if (subsize < 1 || subsize > size)
-            return err_set(MPI_ERR_ARG, "array_of_subsizes[%d] is %lld, not in 1..%lld", i, (long long)subsize,
-                           (long long)size);
+            return err_set(MPI_ERR_ARG, "array_of_subsizes[%d] is %lld, not in 1..%lld", i,
+                           (long long)subsize, (long long)size);
         if (start < 0 || start > size - subsize)
             return err_set(MPI_ERR_ARG, "array_of_starts[%d] is %lld, not in 0..%lld", i, (long long)start,
                            (long long)(size - subsize));
@@ -79,8 +80,8 @@ static int check_subarray(int ndims, struct intvec sizes, struct intvec subsizes
 }
 
 /* The inner types of a subarray; on success *ret_inner has one reference. */
-static int build_subarray(int ndims, struct intvec sizes, struct intvec subsizes, struct intvec starts, int order,
-                          struct datatype *oldtype, struct datatype **ret_inner)
+static int build_subarray(int ndims, struct intvec sizes, struct intvec subsizes, struct intvec starts,
+                          int order, struct datatype *oldtype, struct datatype **ret_inner)
 {
     struct datatype *type = oldtype;
     MPI_Count extent = oldtype->extent; /* of the dimensions done */
@@ -115,7 +116,8 @@ int mpi_type_create_subarray(int ndims, struct intvec array_of_sizes, struct int
         rc = check_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts);
     struct datatype *inner;
     if (rc == MPI_SUCCESS)
-        rc = build_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &inner);
+        rc =
+            build_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &inner);
     if (rc != MPI_SUCCESS)
         return rc;
     struct type_contents *contents = contents_new(MPI_COMBINER_SUBARRAY, large, 1);
@@ -138,7 +140,8 @@ struct share {
     MPI_Count coord;   /* this process's place among them */
 };
 
-static int describe_share(int dim, MPI_Count global_size, int distrib, int darg, int n_procs, struct share *share)
+static int describe_share(int dim, MPI_Count global_size, int distrib, int darg, int n_procs,
+                          struct share *share)
 {
     *share = (struct share){.global_size = global_size, .n_procs = n_procs};
     if (global_size < 1)
@@ -148,14 +151,15 @@ static int describe_share(int dim, MPI_Count global_size, int distrib, int darg,
     switch (distrib) {
     case MPI_DISTRIBUTE_NONE:
         if (n_procs != 1)
-            return err_set(MPI_ERR_ARG, "array_of_psizes[%d] is %d, but the dimension is not distributed", dim, n_procs);
+            return err_set(MPI_ERR_ARG, "array_of_psizes[%d] is %d, but the dimension is not distributed",
+                           dim, n_procs);
         share->block = global_size;
         return MPI_SUCCESS;
     case MPI_DISTRIBUTE_BLOCK:
         share->block = darg == MPI_DISTRIBUTE_DFLT_DARG ? (global_size + n_procs - 1) / n_procs : darg;
         if (share->block < (global_size + n_procs - 1) / n_procs)
-            return err_set(MPI_ERR_ARG, "array_of_dargs[%d]: %d blocks of %d do not cover %lld elements", dim, n_procs,
-                           darg, (long long)global_size);
+            return err_set(MPI_ERR_ARG, "array_of_dargs[%d]: %d blocks of %d do not cover %lld elements", dim,
+                           n_procs, darg, (long long)global_size);
         return MPI_SUCCESS;
     case MPI_DISTRIBUTE_CYCLIC:
         share->block = darg == MPI_DISTRIBUTE_DFLT_DARG ? 1 : darg;
@@ -165,8 +169,8 @@ static int describe_share(int dim, MPI_Count global_size, int distrib, int darg,
     }
 }
 
-/* The blocks of a share over `type`: whole ones evenly spaced, and perhaps a shorter one at the end of the dimension,
- * which then is the last. NULL when out of memory. `unit` is the extent of one element. */
+/* The blocks of a share over `type`: whole ones evenly spaced, and perhaps a shorter one at the end of the
+ * dimension, which then is the last. NULL when out of memory. `unit` is the extent of one element. */
 static struct type_map *map_share(const struct share *share, struct datatype *type, MPI_Count unit)
 {
     MPI_Count cycle = share->block * share->n_procs;
@@ -207,7 +211,8 @@ static int check_grid(int size, int rank, int ndims, const int psizes[])
     return MPI_SUCCESS;
 }
 
-/* Coordinate of a rank in dimension `dim` of the process grid, which is in C order whatever the array's order is. */
+/* Coordinate of a rank in dimension `dim` of the process grid, which is in C order whatever the array's order
+ * is. */
 static int grid_coord(int rank, int dim, int ndims, const int psizes[])
 {
     for (int i = ndims - 1; i > dim; i--)
@@ -216,8 +221,9 @@ static int grid_coord(int rank, int dim, int ndims, const int psizes[])
 }
 
 int mpi_type_create_darray(int size, int rank, int ndims, struct intvec array_of_gsizes,
-                           const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[],
-                           int order, struct datatype *oldtype, struct datatype **ret_newtype, bool large)
+                           const int array_of_distribs[], const int array_of_dargs[],
+                           const int array_of_psizes[], int order, struct datatype *oldtype,
+                           struct datatype **ret_newtype, bool large)
 {
     int rc = check_order(order);
     if (rc == MPI_SUCCESS)

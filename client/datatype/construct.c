@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The constructors of MPI-5.0 section 5.1 but subarray and darray: each writes its call down (contents) and
- * brings it into one of the two normal forms (map). Called by the bindings with checked counts, library lock held.
+ * brings it into one of the two normal forms (map). Called by the bindings with checked counts, library lock
+ * held.
  */
 #include "client/datatype/construct.h"
 
@@ -40,7 +41,8 @@ int mpi_type_contiguous(MPI_Count count, struct datatype *oldtype, struct dataty
     return publish_new(type_map_new_regular(oldtype, 1, count, 0), contents, false, ret_newtype);
 }
 
-int mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, struct datatype *oldtype, struct datatype **ret_newtype, bool large)
+int mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, struct datatype *oldtype,
+                    struct datatype **ret_newtype, bool large)
 {
     MPI_Count stride_bytes;
     if (__builtin_mul_overflow(stride, oldtype->extent, &stride_bytes))
@@ -55,8 +57,8 @@ int mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, st
                        ret_newtype);
 }
 
-int mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, struct datatype *oldtype,
-                            struct datatype **ret_newtype, bool large)
+int mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
+                            struct datatype *oldtype, struct datatype **ret_newtype, bool large)
 {
     struct type_contents *contents = record(MPI_COMBINER_HVECTOR, large, oldtype);
     if (contents != NULL) {
@@ -64,13 +66,14 @@ int mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count st
         contents_add_count(contents, blocklength);
         contents_add_address(contents, stride);
     }
-    return publish_new(type_map_new_regular(oldtype, count, blocklength, stride), contents, false, ret_newtype);
+    return publish_new(type_map_new_regular(oldtype, count, blocklength, stride), contents, false,
+                       ret_newtype);
 }
 
-/* Fills the blocks of an irregular map. lens == NULL: all blocks have `len` children. Displacements are multiplied by
- * `unit` bytes. */
-static int fill_blocks(struct type_map *map, const struct intvec *lens, MPI_Count len, struct intvec displacements,
-                       MPI_Count unit)
+/* Fills the blocks of an irregular map. lens == NULL: all blocks have `len` children. Displacements are
+ * multiplied by `unit` bytes. */
+static int fill_blocks(struct type_map *map, const struct intvec *lens, MPI_Count len,
+                       struct intvec displacements, MPI_Count unit)
 {
     for (MPI_Count i = 0; i < map->count; i++) {
         MPI_Count displacement = intvec_at(displacements, i);
@@ -82,9 +85,9 @@ static int fill_blocks(struct type_map *map, const struct intvec *lens, MPI_Coun
 }
 
 /* Map and type of the four indexed constructors. Takes over contents. */
-static int publish_indexed(struct type_contents *contents, MPI_Count count, const struct intvec *lens, MPI_Count len,
-                           struct intvec displacements, MPI_Count unit, struct datatype *oldtype,
-                           struct datatype **ret_newtype)
+static int publish_indexed(struct type_contents *contents, MPI_Count count, const struct intvec *lens,
+                           MPI_Count len, struct intvec displacements, MPI_Count unit,
+                           struct datatype *oldtype, struct datatype **ret_newtype)
 {
     struct type_map *map = type_map_new_irregular(oldtype, count);
     int rc = map == NULL ? MPI_SUCCESS : fill_blocks(map, lens, len, displacements, unit);
@@ -96,8 +99,9 @@ static int publish_indexed(struct type_contents *contents, MPI_Count count, cons
     return publish_new(map, contents, false, ret_newtype);
 }
 
-int mpi_type_indexed(MPI_Count count, struct intvec array_of_blocklengths, struct intvec array_of_displacements,
-                     struct datatype *oldtype, struct datatype **ret_newtype, bool large)
+int mpi_type_indexed(MPI_Count count, struct intvec array_of_blocklengths,
+                     struct intvec array_of_displacements, struct datatype *oldtype,
+                     struct datatype **ret_newtype, bool large)
 {
     struct type_contents *contents = record(MPI_COMBINER_INDEXED, large, oldtype);
     if (contents != NULL) {
@@ -105,12 +109,13 @@ int mpi_type_indexed(MPI_Count count, struct intvec array_of_blocklengths, struc
         contents_add_counts(contents, array_of_blocklengths, count);
         contents_add_counts(contents, array_of_displacements, count);
     }
-    return publish_indexed(contents, count, &array_of_blocklengths, 0, array_of_displacements, oldtype->extent,
-                           oldtype, ret_newtype);
+    return publish_indexed(contents, count, &array_of_blocklengths, 0, array_of_displacements,
+                           oldtype->extent, oldtype, ret_newtype);
 }
 
 int mpi_type_create_hindexed(MPI_Count count, struct intvec array_of_blocklengths,
-                             struct intvec array_of_displacements, struct datatype *oldtype, struct datatype **ret_newtype, bool large)
+                             struct intvec array_of_displacements, struct datatype *oldtype,
+                             struct datatype **ret_newtype, bool large)
 {
     struct type_contents *contents = record(MPI_COMBINER_HINDEXED, large, oldtype);
     if (contents != NULL) {
@@ -122,8 +127,9 @@ int mpi_type_create_hindexed(MPI_Count count, struct intvec array_of_blocklength
                            ret_newtype);
 }
 
-int mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength, struct intvec array_of_displacements,
-                                  struct datatype *oldtype, struct datatype **ret_newtype, bool large)
+int mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength,
+                                  struct intvec array_of_displacements, struct datatype *oldtype,
+                                  struct datatype **ret_newtype, bool large)
 {
     struct type_contents *contents = record(MPI_COMBINER_INDEXED_BLOCK, large, oldtype);
     if (contents != NULL) {
@@ -131,12 +137,13 @@ int mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength, struct
         contents_add_count(contents, blocklength);
         contents_add_counts(contents, array_of_displacements, count);
     }
-    return publish_indexed(contents, count, NULL, blocklength, array_of_displacements, oldtype->extent, oldtype,
-                           ret_newtype);
+    return publish_indexed(contents, count, NULL, blocklength, array_of_displacements, oldtype->extent,
+                           oldtype, ret_newtype);
 }
 
-int mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength, struct intvec array_of_displacements,
-                                   struct datatype *oldtype, struct datatype **ret_newtype, bool large)
+int mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength,
+                                   struct intvec array_of_displacements, struct datatype *oldtype,
+                                   struct datatype **ret_newtype, bool large)
 {
     struct type_contents *contents = record(MPI_COMBINER_HINDEXED_BLOCK, large, oldtype);
     if (contents != NULL) {
@@ -144,11 +151,13 @@ int mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength, struc
         contents_add_count(contents, blocklength);
         contents_add_addresses(contents, array_of_displacements, count);
     }
-    return publish_indexed(contents, count, NULL, blocklength, array_of_displacements, 1, oldtype, ret_newtype);
+    return publish_indexed(contents, count, NULL, blocklength, array_of_displacements, 1, oldtype,
+                           ret_newtype);
 }
 
 int mpi_type_create_struct(MPI_Count count, struct intvec array_of_blocklengths,
-                           struct intvec array_of_displacements, const MPI_Datatype array_of_types[], struct datatype **ret_newtype, bool large)
+                           struct intvec array_of_displacements, const MPI_Datatype array_of_types[],
+                           struct datatype **ret_newtype, bool large)
 {
     struct type_contents *contents = contents_new(MPI_COMBINER_STRUCT, large, (size_t)count);
     struct type_map *map = type_map_new_irregular(NULL, count);
@@ -168,7 +177,8 @@ int mpi_type_create_struct(MPI_Count count, struct intvec array_of_blocklengths,
     return publish_new(map, contents, true, ret_newtype);
 }
 
-int mpi_type_create_resized(struct datatype *oldtype, MPI_Count lb, MPI_Count extent, struct datatype **ret_newtype, bool large)
+int mpi_type_create_resized(struct datatype *oldtype, MPI_Count lb, MPI_Count extent,
+                            struct datatype **ret_newtype, bool large)
 {
     struct type_contents *contents = record(MPI_COMBINER_RESIZED, large, oldtype);
     if (contents != NULL) {

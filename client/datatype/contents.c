@@ -97,8 +97,9 @@ void contents_add_addresses(struct type_contents *contents, struct intvec values
 }
 
 /* MPI-5.0 section 5.1.13. */
-int mpi_type_get_envelope(struct datatype *datatype, MPI_Count *ret_num_integers, MPI_Count *ret_num_addresses,
-                          MPI_Count *ret_num_large_counts, MPI_Count *ret_num_datatypes, int *combiner)
+int mpi_type_get_envelope(struct datatype *datatype, MPI_Count *ret_num_integers,
+                          MPI_Count *ret_num_addresses, MPI_Count *ret_num_large_counts,
+                          MPI_Count *ret_num_datatypes, int *combiner)
 {
     const struct type_contents *contents = datatype->contents;
     *combiner = contents == NULL ? MPI_COMBINER_NAMED : contents->combiner;
@@ -107,8 +108,10 @@ int mpi_type_get_envelope(struct datatype *datatype, MPI_Count *ret_num_integers
     if (ret_num_large_counts != NULL)
         *ret_num_large_counts = contents == NULL ? 0 : (MPI_Count)contents->large_counts.n;
     else if (contents != NULL && contents->large_counts.n > 0)
-        return err_set(MPI_ERR_TYPE, "%s was made by a large-count constructor: only MPI_Type_get_envelope_c "
-                                     "describes it", datatype_name(datatype));
+        return err_set(MPI_ERR_TYPE,
+                       "%s was made by a large-count constructor: only MPI_Type_get_envelope_c "
+                       "describes it",
+                       datatype_name(datatype));
     *ret_num_datatypes = contents == NULL ? 0 : (MPI_Count)contents->n_types;
     return MPI_SUCCESS;
 }
@@ -140,7 +143,8 @@ int mpi_type_get_contents(struct datatype *datatype, MPI_Count max_integers, MPI
 {
     const struct type_contents *contents = datatype->contents;
     if (contents == NULL)
-        return err_set(MPI_ERR_TYPE, "%s is a predefined datatype: it has no contents", datatype_name(datatype));
+        return err_set(MPI_ERR_TYPE, "%s is a predefined datatype: it has no contents",
+                       datatype_name(datatype));
     int rc = check_contents_room(contents, max_integers, max_addresses, max_large_counts, max_datatypes);
     if (rc != MPI_SUCCESS)
         return rc;

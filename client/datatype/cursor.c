@@ -2,10 +2,11 @@
 /*
  * Cursors: moving bytes between a buffer and the packed stream of its type.
  *
- * Called by p2p for every message that is not one dense run, by collectives, RMA and MPI_Pack, on any thread; nothing is
- * allocated. The idea: one recursive walk over the layout, with the bytes to skip as an argument, serves packing,
- * unpacking and listing of pieces. No state but the position is kept between calls, so a seek is free and a chunk costs
- * one descent (depth of the layout, a binary search per list) before it runs at the speed of the innermost loops.
+ * Called by p2p for every message that is not one dense run, by collectives, RMA and MPI_Pack, on any thread;
+ * nothing is allocated. The idea: one recursive walk over the layout, with the bytes to skip as an argument,
+ * serves packing, unpacking and listing of pieces. No state but the position is kept between calls, so a seek
+ * is free and a chunk costs one descent (depth of the layout, a binary search per list) before it runs at the
+ * speed of the innermost loops.
  */
 #include <string.h>
 
@@ -22,15 +23,16 @@ struct walk {
     MPI_Count done;
 };
 
-/* Memory is addressed by integers throughout: with MPI_BOTTOM the offsets are absolute addresses, and offsets may pass
- * outside the user's array on their way. */
+/* Memory is addressed by integers throughout: with MPI_BOTTOM the offsets are absolute addresses, and offsets
+ * may pass outside the user's array on their way. */
 static inline unsigned char *at(uintptr_t base)
 {
     return (unsigned char *)base;
 }
 
 /* Small copies of known size become one or two moves; the size is a constant at every call below. */
-static inline __attribute__((always_inline)) void copy_const(void *restrict dst, const void *restrict src, size_t n)
+static inline __attribute__((always_inline)) void copy_const(void *restrict dst, const void *restrict src,
+                                                             size_t n)
 {
     __builtin_memcpy(dst, src, n);
 }
@@ -123,14 +125,16 @@ static void scatter(const unsigned char *in, uintptr_t base, MPI_Count stride, M
 }
 
 static inline __attribute__((always_inline)) void gather_at_const(unsigned char *restrict out, uintptr_t base,
-                                                                  const MPI_Count *offsets, MPI_Count n, size_t size)
+                                                                  const MPI_Count *offsets, MPI_Count n,
+                                                                  size_t size)
 {
     for (MPI_Count i = 0; i < n; i++, out += size)
         copy_const(out, at(base + (uintptr_t)offsets[i]), size);
 }
 
-static inline __attribute__((always_inline)) void scatter_at_const(const unsigned char *restrict in, uintptr_t base,
-                                                                   const MPI_Count *offsets, MPI_Count n, size_t size)
+static inline __attribute__((always_inline)) void scatter_at_const(const unsigned char *restrict in,
+                                                                   uintptr_t base, const MPI_Count *offsets,
+                                                                   MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++, in += size)
         copy_const(at(base + (uintptr_t)offsets[i]), in, size);
@@ -154,7 +158,8 @@ static void gather_at(unsigned char *out, uintptr_t base, const MPI_Count *offse
     }
 }
 
-static void scatter_at(const unsigned char *in, uintptr_t base, const MPI_Count *offsets, MPI_Count n, size_t size)
+static void scatter_at(const unsigned char *in, uintptr_t base, const MPI_Count *offsets, MPI_Count n,
+                       size_t size)
 {
     switch (size) {
     case 4:
@@ -172,7 +177,8 @@ static void scatter_at(const unsigned char *in, uintptr_t base, const MPI_Count 
     }
 }
 
-/* Adds a piece of memory to the list, joined to the last piece where they touch. Stops the walk when the list is full. */
+/* Adds a piece of memory to the list, joined to the last piece where they touch. Stops the walk when the list
+ * is full. */
 static void walk_piece(struct walk *w, uintptr_t base, MPI_Count n)
 {
     if (w->n_iov > 0) {
@@ -237,8 +243,8 @@ static MPI_Count walk_whole_runs(struct walk *w, const MPI_Count *offsets, MPI_C
     return n;
 }
 
-/* The child `count` times, at offsets[i], or at i * stride if there are no offsets; `skip` stream bytes are passed over
- * first. */
+/* The child `count` times, at offsets[i], or at i * stride if there are no offsets; `skip` stream bytes are
+ * passed over first. */
 static void walk_repeat(struct walk *w, const MPI_Count *offsets, MPI_Count stride, MPI_Count count,
                         const struct layout_part *child, uintptr_t base, MPI_Count skip)
 {
@@ -322,7 +328,8 @@ static void walk_from(struct type_cursor *c, struct walk *w)
 
 void type_cursor_init(struct type_cursor *c, const struct datatype *type, MPI_Count count, const void *buf)
 {
-    *c = (struct type_cursor){.type = type, .base = (uintptr_t)buf, .count = count, .total = count * type->size};
+    *c = (struct type_cursor){
+        .type = type, .base = (uintptr_t)buf, .count = count, .total = count * type->size};
 }
 
 static inline MPI_Count clamp_bytes(size_t n_bytes)
@@ -339,7 +346,8 @@ size_t type_cursor_pack(struct type_cursor *c, void *out, size_t max_bytes)
 
 size_t type_cursor_unpack(struct type_cursor *c, const void *in, size_t n_bytes)
 {
-    struct walk w = {.op = WALK_UNPACK, .stream = (unsigned char *)(uintptr_t)in, .left = clamp_bytes(n_bytes)};
+    struct walk w = {
+        .op = WALK_UNPACK, .stream = (unsigned char *)(uintptr_t)in, .left = clamp_bytes(n_bytes)};
     walk_from(c, &w);
     return (size_t)w.done;
 }
@@ -349,7 +357,8 @@ void type_cursor_seek(struct type_cursor *c, MPI_Count stream_offset)
     c->position = stream_offset;
 }
 
-int type_cursor_iov(struct type_cursor *c, struct iovec *iov, int max_iov, size_t max_bytes, size_t *ret_bytes)
+int type_cursor_iov(struct type_cursor *c, struct iovec *iov, int max_iov, size_t max_bytes,
+                    size_t *ret_bytes)
 {
     struct walk w = {.op = WALK_IOV, .iov = iov, .max_iov = max_iov, .left = clamp_bytes(max_bytes)};
     if (max_iov > 0)

@@ -2,8 +2,8 @@
 /*
  * The life of datatypes: made from map and contents, committed, duplicated, named, freed. See datatype.h.
  *
- * References are plain integers under the library lock. A freed type loses its handle at once and lives on while
- * pending operations or other types refer to it.
+ * References are plain integers under the library lock. A freed type loses its handle at once and lives on
+ * while pending operations or other types refer to it.
  */
 #include "client/datatype/datatype.h"
 

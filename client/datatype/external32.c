@@ -2,9 +2,9 @@
 /*
  * The external32 representation (MPI-5.0 section 14.5.2) and the functions that pack into it.
  *
- * Every basic type has a fixed size there, most significant byte first, floating point as IEEE 754. Element by element
- * through the type's map: speed is that of conversion, not of copying. Processors are assumed little endian, as in the
- * rest of the project (proto/).
+ * Every basic type has a fixed size there, most significant byte first, floating point as IEEE 754. Element
+ * by element through the type's map: speed is that of conversion, not of copying. Processors are assumed
+ * little endian, as in the rest of the project (proto/).
  */
 #include <float.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void reverse(void *dst, const void *src, size_t n)
         to[i] = from[n - 1 - i];
 }
 
-/* An integer of `native` bytes as one of `external` bytes: high bytes are dropped, or filled in by the sign. */
+/* An integer of `native` bytes as one of `external` bytes: high bytes are dropped, or filled by the sign. */
 static void convert_integer(struct external_walk *w, unsigned char *memory, size_t native, size_t external,
                             bool is_signed)
 {
@@ -149,8 +149,8 @@ static int check_datarep(const char *datarep)
     return err_set(MPI_ERR_ARG, "data representation \"%.64s\": only \"external32\" can be packed", datarep);
 }
 
-static int check_call(const char *datarep, MPI_Count count, const struct datatype *type, MPI_Count buffer_bytes,
-                      MPI_Count position)
+static int check_call(const char *datarep, MPI_Count count, const struct datatype *type,
+                      MPI_Count buffer_bytes, MPI_Count position)
 {
     int rc = check_datarep(datarep);
     if (rc != MPI_SUCCESS)
@@ -175,8 +175,8 @@ int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount,
     return MPI_SUCCESS;
 }
 
-int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf,
-                        MPI_Count outcount, struct datatype *datatype)
+int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize, MPI_Count *position,
+                        void *outbuf, MPI_Count outcount, struct datatype *datatype)
 {
     int rc = check_call(datarep, outcount, datatype, insize, *position);
     if (rc != MPI_SUCCESS)
@@ -187,7 +187,8 @@ int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize
     return MPI_SUCCESS;
 }
 
-int mpi_pack_external_size(const char *datarep, MPI_Count incount, struct datatype *datatype, MPI_Count *ret_size)
+int mpi_pack_external_size(const char *datarep, MPI_Count incount, struct datatype *datatype,
+                           MPI_Count *ret_size)
 {
     int rc = check_datarep(datarep);
     if (rc != MPI_SUCCESS)

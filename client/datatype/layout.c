@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Building layouts: see layout.h for the form. Everything here keeps three properties that cursors rely on: no part of
- * size 0 inside a layout, no loop or list of fewer than two, no two adjacent runs side by side in a list.
+ * Building layouts: see layout.h for the form. Everything here keeps three properties that cursors rely on:
+ * no part of size 0 inside a layout, no loop or list of fewer than two, no two adjacent runs side by side in
+ * a list.
  */
 #include "client/datatype/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A list inside a list is dissolved up to this many items: struct in struct then merges at the seam, and short lists are
- * no level of their own. More would copy big lists again and again. */
+/* A list inside a list is dissolved up to this many items: struct in struct then merges at the seam, and
+ * short lists are no level of their own. More would copy big lists again and again. */
 #define LAYOUT_DISSOLVE_ITEMS 8
 
 static void layout_unref(struct layout *layout)
@@ -126,7 +127,8 @@ void layout_builder_add(struct layout_builder *b, struct layout_part part, MPI_C
     offset += part.offset;
     if (inner != NULL && inner->kind == LAYOUT_LIST && inner->count <= LAYOUT_DISSOLVE_ITEMS) {
         for (MPI_Count i = 0; i < inner->count; i++)
-            builder_push(b, offset + inner->items[i].offset, layout_item_size(inner, i), inner->items[i].inner);
+            builder_push(b, offset + inner->items[i].offset, layout_item_size(inner, i),
+                         inner->items[i].inner);
         return;
     }
     builder_push(b, offset, part.size, part.inner);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finding a predefined type by its properties: by class and size, by Fortran's precision and range, by the two types of
- * a pair (MPI-5.0 sections 19.1.9 and 5.1.14).
+ * Finding a predefined type by its properties: by class and size, by Fortran's precision and range, by the
+ * two types of a pair (MPI-5.0 sections 19.1.9 and 5.1.14).
  */
 #include <stdlib.h>
 
@@ -40,7 +40,8 @@ int mpi_type_match_size(int typeclass, int size, struct datatype **ret_datatype)
     }
     if (known_class)
         return err_set(MPI_ERR_ARG, "no datatype of this class has %d bytes", size);
-    return err_set(MPI_ERR_ARG, "typeclass %d is none of MPI_TYPECLASS_INTEGER, _REAL and _COMPLEX", typeclass);
+    return err_set(MPI_ERR_ARG, "typeclass %d is none of MPI_TYPECLASS_INTEGER, _REAL and _COMPLEX",
+                   typeclass);
 }
 
 /* Decimal precision and exponent range of Fortran's kinds, smallest first: what selected_real_kind and
@@ -50,11 +51,15 @@ struct fortran_kind {
     MPI_Datatype handle;
 };
 
-static const struct fortran_kind real_kinds[] = {{6, 37, MPI_REAL4}, {15, 307, MPI_REAL8}, {33, 4931, MPI_REAL16}};
+static const struct fortran_kind real_kinds[] = {
+    {6, 37, MPI_REAL4}, {15, 307, MPI_REAL8}, {33, 4931, MPI_REAL16}};
 static const struct fortran_kind complex_kinds[] = {
     {6, 37, MPI_COMPLEX8}, {15, 307, MPI_COMPLEX16}, {33, 4931, MPI_COMPLEX32}};
-static const struct fortran_kind integer_kinds[] = {
-    {0, 2, MPI_INTEGER1}, {0, 4, MPI_INTEGER2}, {0, 9, MPI_INTEGER4}, {0, 18, MPI_INTEGER8}, {0, 38, MPI_INTEGER16}};
+static const struct fortran_kind integer_kinds[] = {{0, 2, MPI_INTEGER1},
+                                                    {0, 4, MPI_INTEGER2},
+                                                    {0, 9, MPI_INTEGER4},
+                                                    {0, 18, MPI_INTEGER8},
+                                                    {0, 38, MPI_INTEGER16}};
 
 /* The types handed out so far: equal arguments must give equal handles, and the types are never freed. */
 struct f90_type {
@@ -86,7 +91,8 @@ static int add_f90_type(int combiner, int precision, int range, const struct dat
         contents_add_int(contents, range);
     if (type != NULL)
         type->contents = contents;
-    if (entry == NULL || type == NULL || contents == NULL || contents->failed || handle_new(&type->obj) == 0) {
+    if (entry == NULL || type == NULL || contents == NULL || contents->failed ||
+        handle_new(&type->obj) == 0) {
         if (type != NULL)
             type_unref(type);
         else
@@ -102,8 +108,8 @@ static int add_f90_type(int combiner, int precision, int range, const struct dat
     return MPI_SUCCESS;
 }
 
-static int create_f90(int combiner, int precision, int range, const struct fortran_kind *kinds, size_t n_kinds,
-                      struct datatype **ret_type)
+static int create_f90(int combiner, int precision, int range, const struct fortran_kind *kinds,
+                      size_t n_kinds, struct datatype **ret_type)
 {
     *ret_type = find_f90_type(combiner, precision, range);
     if (*ret_type != NULL)
@@ -133,14 +139,20 @@ int mpi_type_create_f90_integer(int r, struct datatype **ret_newtype)
     return create_f90(MPI_COMBINER_F90_INTEGER, 0, r, integer_kinds, 5, ret_newtype);
 }
 
-/* Pairs other than the named ones are not provided: the result is then MPI_DATATYPE_NULL, as the standard allows. */
-int mpi_type_get_value_index(struct datatype *value_type, struct datatype *index_type, struct datatype **ret_pair_type)
+/* Pairs other than the named ones are not provided: the result is then MPI_DATATYPE_NULL, as the standard
+ * allows. */
+int mpi_type_get_value_index(struct datatype *value_type, struct datatype *index_type,
+                             struct datatype **ret_pair_type)
 {
     static const MPI_Datatype pairs[][3] = {
-        {MPI_FLOAT, MPI_INT, MPI_FLOAT_INT},     {MPI_DOUBLE, MPI_INT, MPI_DOUBLE_INT},
-        {MPI_LONG, MPI_INT, MPI_LONG_INT},       {MPI_INT, MPI_INT, MPI_2INT},
-        {MPI_SHORT, MPI_INT, MPI_SHORT_INT},     {MPI_LONG_DOUBLE, MPI_INT, MPI_LONG_DOUBLE_INT},
-        {MPI_REAL, MPI_REAL, MPI_2REAL},         {MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, MPI_2DOUBLE_PRECISION},
+        {MPI_FLOAT, MPI_INT, MPI_FLOAT_INT},
+        {MPI_DOUBLE, MPI_INT, MPI_DOUBLE_INT},
+        {MPI_LONG, MPI_INT, MPI_LONG_INT},
+        {MPI_INT, MPI_INT, MPI_2INT},
+        {MPI_SHORT, MPI_INT, MPI_SHORT_INT},
+        {MPI_LONG_DOUBLE, MPI_INT, MPI_LONG_DOUBLE_INT},
+        {MPI_REAL, MPI_REAL, MPI_2REAL},
+        {MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, MPI_2DOUBLE_PRECISION},
         {MPI_INTEGER, MPI_INTEGER, MPI_2INTEGER},
     };
     *ret_pair_type = NULL;

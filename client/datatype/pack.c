@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Pack, MPI_Unpack, MPI_Pack_size (MPI-5.0 section 5.2). The packed form is the stream of the cursor, without any
- * header, the same for all communicators.
+ * MPI_Pack, MPI_Unpack, MPI_Pack_size (MPI-5.0 section 5.2). The packed form is the stream of the cursor,
+ * without any header, the same for all communicators.
  */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
@@ -24,11 +24,12 @@ static int check_room(MPI_Count count, struct datatype *type, MPI_Count buffer_b
     if (rc != MPI_SUCCESS)
         return rc;
     if (position < 0 || position > buffer_bytes)
-        return err_set(MPI_ERR_ARG, "position %lld is not in 0..%lld", (long long)position, (long long)buffer_bytes);
+        return err_set(MPI_ERR_ARG, "position %lld is not in 0..%lld", (long long)position,
+                       (long long)buffer_bytes);
     if (buffer_bytes - position < needed)
-        return err_set(MPI_ERR_TRUNCATE, "%lld elements of %s are %lld bytes, but %lld are left in the packed buffer",
-                       (long long)count, datatype_name(type), (long long)needed,
-                       (long long)(buffer_bytes - position));
+        return err_set(
+            MPI_ERR_TRUNCATE, "%lld elements of %s are %lld bytes, but %lld are left in the packed buffer",
+            (long long)count, datatype_name(type), (long long)needed, (long long)(buffer_bytes - position));
     return MPI_SUCCESS;
 }
 
@@ -54,6 +55,7 @@ int mpi_unpack(const void *inbuf, MPI_Count insize, MPI_Count *position, void *o
         return rc;
     struct type_cursor cursor;
     type_cursor_init(&cursor, datatype, outcount, outbuf);
-    *position += (MPI_Count)type_cursor_unpack(&cursor, (const char *)inbuf + *position, (size_t)cursor.total);
+    *position +=
+        (MPI_Count)type_cursor_unpack(&cursor, (const char *)inbuf + *position, (size_t)cursor.total);
     return MPI_SUCCESS;
 }

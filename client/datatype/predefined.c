@@ -2,9 +2,10 @@
 /*
  * The predefined datatypes of the standard ABI, as a table.
  *
- * datatype_init enters each under its constant handle value; after that they are only read (but for attributes and
- * names that the user sets). Fortran types have the sizes of every current compiler's defaults: INTEGER, LOGICAL and REAL
- * 4 bytes, DOUBLE PRECISION 8. Sizes in the external32 representation: MPI-5.0 section 14.5.2.
+ * datatype_init enters each under its constant handle value; after that they are only read (but for
+ * attributes and names that the user sets). Fortran types have the sizes of every current compiler's
+ * defaults: INTEGER, LOGICAL and REAL 4 bytes, DOUBLE PRECISION 8. Sizes in the external32 representation:
+ * MPI-5.0 section 14.5.2.
  */
 #include <stdalign.h>
 #include <stdlib.h>
@@ -23,9 +24,14 @@ struct basic_info {
 };
 
 /* A C type, and a type that is only a number of bytes with the alignment of one. */
-#define OF_C(handle, name, ctype, kind, class, external) \
-    {handle, name, sizeof(ctype), alignof(ctype), kind, class, external}
-#define OF_BYTES(handle, name, size, align, kind, class) {handle, name, size, align, kind, class, size}
+#define OF_C(handle, name, ctype, kind, class, external)                                                     \
+    {                                                                                                        \
+        handle, name, sizeof(ctype), alignof(ctype), kind, class, external                                   \
+    }
+#define OF_BYTES(handle, name, size, align, kind, class)                                                     \
+    {                                                                                                        \
+        handle, name, size, align, kind, class, size                                                         \
+    }
 
 static const struct basic_info basic_table[] = {
     OF_C(MPI_AINT, "MPI_AINT", MPI_Aint, BASIC_INT64, CLASS_MULTI_LANGUAGE, 8),
@@ -39,16 +45,18 @@ static const struct basic_info basic_table[] = {
     OF_C(MPI_UNSIGNED_SHORT, "MPI_UNSIGNED_SHORT", unsigned short, BASIC_UINT16, CLASS_C_INTEGER, 2),
     OF_C(MPI_UNSIGNED, "MPI_UNSIGNED", unsigned, BASIC_UINT32, CLASS_C_INTEGER, 4),
     OF_C(MPI_UNSIGNED_LONG, "MPI_UNSIGNED_LONG", unsigned long, BASIC_UINT64, CLASS_C_INTEGER, 4),
-    OF_C(MPI_UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", unsigned long long, BASIC_UINT64, CLASS_C_INTEGER, 8),
+    OF_C(MPI_UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", unsigned long long, BASIC_UINT64, CLASS_C_INTEGER,
+         8),
     OF_C(MPI_FLOAT, "MPI_FLOAT", float, BASIC_FLOAT32, CLASS_FLOATING, 4),
     OF_C(MPI_DOUBLE, "MPI_DOUBLE", double, BASIC_FLOAT64, CLASS_FLOATING, 8),
     OF_C(MPI_LONG_DOUBLE, "MPI_LONG_DOUBLE", long double, BASIC_LONG_DOUBLE, CLASS_FLOATING, 16),
     OF_C(MPI_C_FLOAT_COMPLEX, "MPI_C_COMPLEX", float _Complex, BASIC_COMPLEX32, CLASS_COMPLEX, 8),
     OF_C(MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", double _Complex, BASIC_COMPLEX64, CLASS_COMPLEX, 16),
-    OF_C(MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", long double _Complex, BASIC_COMPLEX_LONG_DOUBLE,
-         CLASS_COMPLEX, 32),
+    OF_C(MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", long double _Complex,
+         BASIC_COMPLEX_LONG_DOUBLE, CLASS_COMPLEX, 32),
     OF_C(MPI_CXX_FLOAT_COMPLEX, "MPI_CXX_FLOAT_COMPLEX", float _Complex, BASIC_COMPLEX32, CLASS_COMPLEX, 8),
-    OF_C(MPI_CXX_DOUBLE_COMPLEX, "MPI_CXX_DOUBLE_COMPLEX", double _Complex, BASIC_COMPLEX64, CLASS_COMPLEX, 16),
+    OF_C(MPI_CXX_DOUBLE_COMPLEX, "MPI_CXX_DOUBLE_COMPLEX", double _Complex, BASIC_COMPLEX64, CLASS_COMPLEX,
+         16),
     OF_C(MPI_CXX_LONG_DOUBLE_COMPLEX, "MPI_CXX_LONG_DOUBLE_COMPLEX", long double _Complex,
          BASIC_COMPLEX_LONG_DOUBLE, CLASS_COMPLEX, 32),
     OF_C(MPI_C_BOOL, "MPI_C_BOOL", _Bool, BASIC_UINT8, CLASS_LOGICAL, 1),
@@ -62,8 +70,8 @@ static const struct basic_info basic_table[] = {
     OF_C(MPI_UINT32_T, "MPI_UINT32_T", uint32_t, BASIC_UINT32, CLASS_C_INTEGER, 4),
     OF_C(MPI_INT64_T, "MPI_INT64_T", int64_t, BASIC_INT64, CLASS_C_INTEGER, 8),
     OF_C(MPI_UINT64_T, "MPI_UINT64_T", uint64_t, BASIC_UINT64, CLASS_C_INTEGER, 8),
-    /* The standard allows no reduction of MPI_CHAR; every implementation takes it as a small integer, and programs rely
-     * on that. */
+    /* The standard allows no reduction of MPI_CHAR; every implementation takes it as a small integer, and
+     * programs rely on that. */
     OF_C(MPI_CHAR, "MPI_CHAR", char, BASIC_INT8, CLASS_C_INTEGER, 1),
     OF_C(MPI_SIGNED_CHAR, "MPI_SIGNED_CHAR", signed char, BASIC_INT8, CLASS_C_INTEGER, 1),
     OF_C(MPI_UNSIGNED_CHAR, "MPI_UNSIGNED_CHAR", unsigned char, BASIC_UINT8, CLASS_C_INTEGER, 1),
@@ -144,7 +152,7 @@ static int enter_basic(struct datatype *type, const struct basic_info *info)
         .class = info->class,
         .external_size = info->external_size,
         .align = info->align,
-        /* The handle's value tells types apart; the multiplication by a large prime spreads it over the word. */
+        /* The handle's value tells types apart; the product with a large odd number spreads it. */
         .signature = {.hash = (uintptr_t)info->handle * UINT64_C(0xff51afd7ed558ccd), .n_elements = 1},
         .layout = {.size = info->size},
     };

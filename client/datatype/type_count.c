@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counting what a message holds: bytes to basic elements and back, and the functions that ask a status for them
- * (MPI-5.0 sections 3.2.5 and 5.1.11).
+ * Counting what a message holds: bytes to basic elements and back, and the functions that ask a status for
+ * them (MPI-5.0 sections 3.2.5 and 5.1.11).
  *
  * The idea: whole elements by division, and one descent through the map for the last, partial one.
  */
@@ -80,7 +80,8 @@ MPI_Count datatype_bytes_of_elements(const struct datatype *type, MPI_Count n_el
     return n_bytes + bytes_in_struct(type->map, rest);
 }
 
-/* A count that is no whole number of elements is MPI_UNDEFINED; so is, by the binding, one that is too large for int. */
+/* A count that is no whole number of elements is MPI_UNDEFINED; so is, by the binding, one that is too large
+ * for int. */
 int mpi_get_count(const MPI_Status *status, struct datatype *datatype, MPI_Count *ret_count)
 {
     MPI_Count n_bytes = status_get_count_bytes(status);

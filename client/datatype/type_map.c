@@ -2,9 +2,9 @@
 /*
  * Type maps: making them, and what follows from them: bounds, density, signature, layout. See type_map.h.
  *
- * Bounds follow MPI-5.0 sections 5.1.6 and 5.1.7: a type whose bounds were set by MPI_Type_create_resized carries markers,
- * and where any component carries a marker, only marked components count. A component without any bytes counts as a point
- * at its displacement, as in MPICH and Open MPI.
+ * Bounds follow MPI-5.0 sections 5.1.6 and 5.1.7: a type whose bounds were set by MPI_Type_create_resized
+ * carries markers, and where any component carries a marker, only marked components count. A component
+ * without any bytes counts as a point at its displacement, as in MPICH and Open MPI.
  */
 #include "client/datatype/type_map.h"
 
@@ -16,10 +16,12 @@
 /* Types are walked recursively, so their nesting is bounded; real programs stay below ten. */
 #define TYPE_MAX_DEPTH 1000
 
-/* Odd multiplier of the signature's polynomial: 2^64 divided by the golden ratio, the usual choice for spreading bits. */
+/* Odd multiplier of the signature's polynomial: 2^64 divided by the golden ratio, the usual choice for
+ * spreading bits. */
 #define SIGNATURE_BASE UINT64_C(0x9e3779b97f4a7c15)
 
-struct type_map *type_map_new_regular(struct datatype *child, MPI_Count count, MPI_Count len, MPI_Count stride)
+struct type_map *type_map_new_regular(struct datatype *child, MPI_Count count, MPI_Count len,
+                                      MPI_Count stride)
 {
     struct type_map *map = calloc(1, sizeof *map);
     if (map == NULL)
@@ -67,8 +69,8 @@ void type_map_unref(struct type_map *map)
 
 struct type_signature signature_join(struct type_signature a, struct type_signature b)
 {
-    /* hash(a b) = hash(a) * base^|b| + hash(b): the join is associative, so equal sequences agree however they came
-     * about. The power by repeated squaring. */
+    /* hash(a b) = hash(a) * base^|b| + hash(b): the join is associative, so equal sequences agree however
+     * they came about. The power by repeated squaring. */
     uint64_t power = 1;
     uint64_t square = SIGNATURE_BASE;
     for (uint64_t n = (uint64_t)b.n_elements; n != 0; n >>= 1) {
@@ -76,7 +78,9 @@ struct type_signature signature_join(struct type_signature a, struct type_signat
             power *= square;
         square *= square;
     }
-    return (struct type_signature){.hash = a.hash * power + b.hash, .n_elements = (MPI_Count)((uint64_t)a.n_elements + (uint64_t)b.n_elements)};
+    return (struct type_signature){.hash = a.hash * power + b.hash,
+                                   .n_elements =
+                                       (MPI_Count)((uint64_t)a.n_elements + (uint64_t)b.n_elements)};
 }
 
 struct type_signature signature_repeat(struct type_signature a, MPI_Count count)

@@ -28,7 +28,8 @@ static MPI_Count random_between(struct ref_random *r, MPI_Count low, MPI_Count h
     return low + ref_random_below(r, high - low + 1);
 }
 
-/* ---- typemaps --------------------------------------------------------------------------------------------------- */
+/* ---- typemaps
+ * --------------------------------------------------------------------------------------------------- */
 
 static MPI_Count map_lb(const struct ref_map *m)
 {
@@ -78,7 +79,8 @@ static void map_add(struct ref_map *m, const struct ref_map *child, MPI_Count di
         m->align = child->align;
 }
 
-static void map_add_block(struct ref_map *m, const struct ref_map *child, MPI_Count displacement, MPI_Count len)
+static void map_add_block(struct ref_map *m, const struct ref_map *child, MPI_Count displacement,
+                          MPI_Count len)
 {
     for (MPI_Count i = 0; i < len; i++)
         map_add(m, child, displacement + i * ref_extent(child));
@@ -115,7 +117,8 @@ void ref_pack(const struct ref_map *map, MPI_Count count, const unsigned char *b
 {
     for (MPI_Count e = 0; e < count; e++) {
         for (size_t i = 0; i < map->n; i++) {
-            memcpy(out, buf + e * ref_extent(map) + map->entries[i].displacement, (size_t)map->entries[i].size);
+            memcpy(out, buf + e * ref_extent(map) + map->entries[i].displacement,
+                   (size_t)map->entries[i].size);
             out += map->entries[i].size;
         }
     }
@@ -125,13 +128,15 @@ void ref_unpack(const struct ref_map *map, MPI_Count count, unsigned char *buf, 
 {
     for (MPI_Count e = 0; e < count; e++) {
         for (size_t i = 0; i < map->n; i++) {
-            memcpy(buf + e * ref_extent(map) + map->entries[i].displacement, in, (size_t)map->entries[i].size);
+            memcpy(buf + e * ref_extent(map) + map->entries[i].displacement, in,
+                   (size_t)map->entries[i].size);
             in += map->entries[i].size;
         }
     }
 }
 
-/* ---- random types in both forms ------------------------------------------------------------------------------------ */
+/* ---- random types in both forms
+ * ------------------------------------------------------------------------------------ */
 
 struct ref_type ref_type_basic(MPI_Datatype handle)
 {
@@ -199,7 +204,8 @@ static struct ref_type make_regular(struct ref_random *r, struct ref_type *child
         stride = random_between(r, -40, 90);
         for (MPI_Count i = 0; i < count; i++)
             map_add_block(&t.map, &child->map, i * stride, len);
-        assert_int_equal(mpi_type_create_hvector(count, len, stride, child->type, &t.type, large), MPI_SUCCESS);
+        assert_int_equal(mpi_type_create_hvector(count, len, stride, child->type, &t.type, large),
+                         MPI_SUCCESS);
         break;
     }
     return t;
@@ -250,8 +256,8 @@ static struct ref_type make_struct(struct ref_random *r, int depth, size_t max_e
         map_add_block(&t.map, &children[i].map, b.addresses[i], b.lens[i]);
     }
     map_pad(&t.map);
-    assert_int_equal(mpi_type_create_struct(b.n, intvec_of_int(b.lens), intvec_of_aint(b.addresses), handles, &t.type,
-                                            false),
+    assert_int_equal(mpi_type_create_struct(b.n, intvec_of_int(b.lens), intvec_of_aint(b.addresses), handles,
+                                            &t.type, false),
                      MPI_SUCCESS);
     for (int i = 0; i < b.n; i++)
         ref_type_free(&children[i]);
@@ -278,7 +284,8 @@ static struct ref_type make_bounded(struct ref_random *r, struct ref_type *child
 #define MAX_DIMS 3
 
 /* Index of element `idx` of the array with all its coordinates. */
-static bool in_subarray(MPI_Count idx, int ndims, const int *sizes, const int *subsizes, const int *starts, int order)
+static bool in_subarray(MPI_Count idx, int ndims, const int *sizes, const int *subsizes, const int *starts,
+                        int order)
 {
     for (int step = 0; step < ndims; step++) {
         int dim = order == MPI_ORDER_C ? ndims - 1 - step : step;
@@ -355,7 +362,8 @@ static struct ref_type make_darray(struct ref_random *r, struct ref_type *child)
         bool mine = true;
         for (int step = 0; step < ndims; step++) {
             int dim = order == MPI_ORDER_C ? ndims - 1 - step : step;
-            mine &= owns(rest % gsizes[dim], gsizes[dim], distribs[dim], dargs[dim], psizes[dim], coords[dim]);
+            mine &=
+                owns(rest % gsizes[dim], gsizes[dim], distribs[dim], dargs[dim], psizes[dim], coords[dim]);
             rest /= gsizes[dim];
         }
         if (mine)
@@ -364,16 +372,17 @@ static struct ref_type make_darray(struct ref_random *r, struct ref_type *child)
     t.map.lb_marker = t.map.ub_marker = true;
     t.map.marked_lb = 0;
     t.map.marked_ub = total * ref_extent(&child->map);
-    assert_int_equal(mpi_type_create_darray(size, rank, ndims, intvec_of_int(gsizes), distribs, dargs, psizes, order,
-                                            child->type, &t.type, false),
+    assert_int_equal(mpi_type_create_darray(size, rank, ndims, intvec_of_int(gsizes), distribs, dargs, psizes,
+                                            order, child->type, &t.type, false),
                      MPI_SUCCESS);
     return t;
 }
 
 static struct ref_type random_basic(struct ref_random *r)
 {
-    static const MPI_Datatype basics[] = {MPI_CHAR, MPI_SHORT,       MPI_INT,           MPI_DOUBLE,
-                                          MPI_BYTE, MPI_LONG_DOUBLE, MPI_C_FLOAT_COMPLEX, MPI_INT64_T};
+    static const MPI_Datatype basics[] = {
+        MPI_CHAR,        MPI_SHORT,           MPI_INT,    MPI_DOUBLE, MPI_BYTE,
+        MPI_LONG_DOUBLE, MPI_C_FLOAT_COMPLEX, MPI_INT64_T};
     return ref_type_basic(basics[ref_random_below(r, sizeof basics / sizeof basics[0])]);
 }
 

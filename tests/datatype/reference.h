@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference for datatype tests: typemaps written out element by element, as the standard defines them, and random
- * types made in both forms. Slow and obvious on purpose; shares no code with client/datatype.
+ * The reference for datatype tests: typemaps written out element by element, as the standard defines them,
+ * and random types made in both forms. Slow and obvious on purpose; shares no code with client/datatype.
  */
 #ifndef MOTET_TESTS_DATATYPE_REFERENCE_H
 #define MOTET_TESTS_DATATYPE_REFERENCE_H
@@ -25,8 +25,8 @@ struct ref_entry {
 struct ref_map {
     struct ref_entry *entries;
     size_t n;
-    bool any;                    /* some element or some empty type fixes the bounds */
-    MPI_Count lb, ub;            /* as the standard defines them */
+    bool any;         /* some element or some empty type fixes the bounds */
+    MPI_Count lb, ub; /* as the standard defines them */
     bool lb_marker, ub_marker;
     MPI_Count marked_lb, marked_ub;
     MPI_Count align;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Life of datatypes: names, envelopes and contents of every constructor in both forms, types that outlive their handles,
- * matching of predefined types, statuses.
+ * Life of datatypes: names, envelopes and contents of every constructor in both forms, types that outlive
+ * their handles, matching of predefined types, statuses.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,8 +41,10 @@ static void check_contents(struct datatype **type, const struct expected *e)
     assert_int_equal(nd, e->n_types);
     assert_int_equal(mpi_type_get_envelope(*type, &ni, &na, NULL, &nd, &combiner),
                      e->n_counts > 0 ? MPI_ERR_TYPE : MPI_SUCCESS);
-    assert_int_equal(mpi_type_get_contents(*type, ni, na, nc, nd - 1, integers, addresses, counts, types), MPI_ERR_ARG);
-    assert_int_equal(mpi_type_get_contents(*type, ni, na, nc, nd, integers, addresses, counts, types), MPI_SUCCESS);
+    assert_int_equal(mpi_type_get_contents(*type, ni, na, nc, nd - 1, integers, addresses, counts, types),
+                     MPI_ERR_ARG);
+    assert_int_equal(mpi_type_get_contents(*type, ni, na, nc, nd, integers, addresses, counts, types),
+                     MPI_SUCCESS);
     for (MPI_Count i = 0; i < ni; i++)
         assert_int_equal(integers[i], e->integers[i]);
     for (MPI_Count i = 0; i < na; i++)
@@ -106,28 +108,45 @@ static void contents_of_arrays(void **state)
     int dargs[2] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG}, psizes[2] = {2, 1};
     struct intvec s = intvec_of_int(sizes);
     for (int large = 0; large < 2; large++) {
-        assert_int_equal(mpi_type_create_subarray(2, s, intvec_of_int(subsizes), intvec_of_int(starts), MPI_ORDER_C,
-                                                  integer, &t, large),
+        assert_int_equal(mpi_type_create_subarray(2, s, intvec_of_int(subsizes), intvec_of_int(starts),
+                                                  MPI_ORDER_C, integer, &t, large),
                          0);
-        struct expected subarray = {MPI_COMBINER_SUBARRAY, 8, 0, 0, 1, {2, 4, 5, 2, 3, 1, 2, MPI_ORDER_C}, {0}, {0}};
-        struct expected subarray_c = {MPI_COMBINER_SUBARRAY, 2, 0, 6, 1, {2, MPI_ORDER_C}, {0}, {4, 5, 2, 3, 1, 2}};
+        struct expected subarray = {
+            MPI_COMBINER_SUBARRAY, 8, 0, 0, 1, {2, 4, 5, 2, 3, 1, 2, MPI_ORDER_C}, {0}, {0}};
+        struct expected subarray_c = {MPI_COMBINER_SUBARRAY, 2, 0, 6, 1, {2, MPI_ORDER_C}, {0},
+                                      {4, 5, 2, 3, 1, 2}};
         check_contents(&t, large ? &subarray_c : &subarray);
-        assert_int_equal(mpi_type_create_darray(2, 1, 2, s, distribs, dargs, psizes, MPI_ORDER_C, integer, &t, large), 0);
+        assert_int_equal(
+            mpi_type_create_darray(2, 1, 2, s, distribs, dargs, psizes, MPI_ORDER_C, integer, &t, large), 0);
         struct expected darray = {
-            MPI_COMBINER_DARRAY, 12, 0, 0, 1,
-            {2, 1, 2, 4, 5, distribs[0], distribs[1], dargs[0], dargs[1], 2, 1, MPI_ORDER_C}, {0}, {0}};
+            MPI_COMBINER_DARRAY,
+            12,
+            0,
+            0,
+            1,
+            {2, 1, 2, 4, 5, distribs[0], distribs[1], dargs[0], dargs[1], 2, 1, MPI_ORDER_C},
+            {0},
+            {0}};
         struct expected darray_c = {
-            MPI_COMBINER_DARRAY, 10, 0, 2, 1,
-            {2, 1, 2, distribs[0], distribs[1], dargs[0], dargs[1], 2, 1, MPI_ORDER_C}, {0}, {4, 5}};
+            MPI_COMBINER_DARRAY,
+            10,
+            0,
+            2,
+            1,
+            {2, 1, 2, distribs[0], distribs[1], dargs[0], dargs[1], 2, 1, MPI_ORDER_C},
+            {0},
+            {4, 5}};
         check_contents(&t, large ? &darray_c : &darray);
     }
     sizes[0] = 1;
-    assert_int_equal(mpi_type_create_subarray(2, s, intvec_of_int(subsizes), intvec_of_int(starts), MPI_ORDER_C, integer,
-                                              &t, false),
+    assert_int_equal(mpi_type_create_subarray(2, s, intvec_of_int(subsizes), intvec_of_int(starts),
+                                              MPI_ORDER_C, integer, &t, false),
                      MPI_ERR_ARG);
-    assert_int_equal(mpi_type_create_darray(3, 1, 2, s, distribs, dargs, psizes, MPI_ORDER_C, integer, &t, false),
+    assert_int_equal(
+        mpi_type_create_darray(3, 1, 2, s, distribs, dargs, psizes, MPI_ORDER_C, integer, &t, false),
+        MPI_ERR_ARG);
+    assert_int_equal(mpi_type_create_darray(2, 1, 2, s, distribs, dargs, psizes, 0, integer, &t, false),
                      MPI_ERR_ARG);
-    assert_int_equal(mpi_type_create_darray(2, 1, 2, s, distribs, dargs, psizes, 0, integer, &t, false), MPI_ERR_ARG);
 }
 
 static void types_outlive_their_handles(void **state)
@@ -199,9 +218,11 @@ static void matching(void **state)
     assert_ptr_equal(type, datatype_predefined(MPI_REAL8));
     assert_int_equal(mpi_type_match_size(MPI_TYPECLASS_INTEGER, 3, &type), MPI_ERR_ARG);
     assert_int_equal(mpi_type_match_size(7, 4, &type), MPI_ERR_ARG);
-    assert_int_equal(mpi_type_get_value_index(datatype_predefined(MPI_DOUBLE), datatype_predefined(MPI_INT), &type), 0);
+    assert_int_equal(
+        mpi_type_get_value_index(datatype_predefined(MPI_DOUBLE), datatype_predefined(MPI_INT), &type), 0);
     assert_ptr_equal(type, datatype_predefined(MPI_DOUBLE_INT));
-    assert_int_equal(mpi_type_get_value_index(datatype_predefined(MPI_INT), datatype_predefined(MPI_FLOAT), &type), 0);
+    assert_int_equal(
+        mpi_type_get_value_index(datatype_predefined(MPI_INT), datatype_predefined(MPI_FLOAT), &type), 0);
     assert_null(type);
 
     assert_int_equal(mpi_type_create_f90_real(15, MPI_UNDEFINED, &type), 0);
@@ -268,9 +289,12 @@ int main(void)
     if (datatype_init() != MPI_SUCCESS)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contents_of_each_constructor), cmocka_unit_test(contents_of_arrays),
-        cmocka_unit_test(types_outlive_their_handles),  cmocka_unit_test(names),
-        cmocka_unit_test(matching),                     cmocka_unit_test(counts_of_a_status),
+        cmocka_unit_test(contents_of_each_constructor),
+        cmocka_unit_test(contents_of_arrays),
+        cmocka_unit_test(types_outlive_their_handles),
+        cmocka_unit_test(names),
+        cmocka_unit_test(matching),
+        cmocka_unit_test(counts_of_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,22 +19,24 @@
 static uint64_t seed;
 
 /* The bytes of one element, and the element back from them. */
-#define CHECK_BYTES(handle, T, element, ...)                                                                     \
-    do {                                                                                                         \
-        static const unsigned char expected[] = {__VA_ARGS__};                                                   \
-        unsigned char packed[64];                                                                                \
-        MPI_Count position = 0, size = -1;                                                                       \
-        T value = element, back;                                                                                 \
-        memset(&back, 0, sizeof back);                                                                           \
-        struct datatype *type = datatype_predefined(handle);                                                     \
-        assert_int_equal(mpi_pack_external_size("external32", 1, type, &size), MPI_SUCCESS);                     \
-        assert_int_equal(size, sizeof expected);                                                                 \
-        assert_int_equal(mpi_pack_external("external32", &value, 1, type, packed, size, &position), MPI_SUCCESS);\
-        assert_int_equal(position, size);                                                                        \
-        assert_memory_equal(packed, expected, sizeof expected);                                                  \
-        position = 0;                                                                                            \
-        assert_int_equal(mpi_unpack_external("external32", packed, size, &position, &back, 1, type), MPI_SUCCESS);\
-        assert_true(back == value);                                                                              \
+#define CHECK_BYTES(handle, T, element, ...)                                                                 \
+    do {                                                                                                     \
+        static const unsigned char expected[] = {__VA_ARGS__};                                               \
+        unsigned char packed[64];                                                                            \
+        MPI_Count position = 0, size = -1;                                                                   \
+        T value = element, back;                                                                             \
+        memset(&back, 0, sizeof back);                                                                       \
+        struct datatype *type = datatype_predefined(handle);                                                 \
+        assert_int_equal(mpi_pack_external_size("external32", 1, type, &size), MPI_SUCCESS);                 \
+        assert_int_equal(size, sizeof expected);                                                             \
+        assert_int_equal(mpi_pack_external("external32", &value, 1, type, packed, size, &position),          \
+                         MPI_SUCCESS);                                                                       \
+        assert_int_equal(position, size);                                                                    \
+        assert_memory_equal(packed, expected, sizeof expected);                                              \
+        position = 0;                                                                                        \
+        assert_int_equal(mpi_unpack_external("external32", packed, size, &position, &back, 1, type),         \
+                         MPI_SUCCESS);                                                                       \
+        assert_true(back == value);                                                                          \
     } while (0)
 
 static void bytes_of_basic_types(void **state)
@@ -82,7 +84,8 @@ static void errors(void **state)
     struct datatype *type = datatype_predefined(MPI_INT);
     assert_int_equal(mpi_pack_external("native", &value, 1, type, packed, 8, &position), MPI_ERR_ARG);
     assert_int_equal(mpi_pack_external_size("", 1, type, &size), MPI_ERR_ARG);
-    assert_int_equal(mpi_pack_external("external32", &value, 1, type, packed, 8, &position), MPI_ERR_TRUNCATE);
+    assert_int_equal(mpi_pack_external("external32", &value, 1, type, packed, 8, &position),
+                     MPI_ERR_TRUNCATE);
     assert_int_equal(mpi_pack(&value, 1, type, packed, 8, &position, NULL), MPI_ERR_TRUNCATE);
     position = 9;
     assert_int_equal(mpi_unpack(packed, 8, &position, &value, 1, type, NULL), MPI_ERR_ARG);
@@ -90,8 +93,8 @@ static void errors(void **state)
 }
 
 /* Element by element through the reference's typemap, where each basic type is converted alone. */
-static void convert_by_element(const struct ref_map *map, MPI_Count count, uintptr_t buf, unsigned char *packed,
-                               MPI_Count size, bool packing)
+static void convert_by_element(const struct ref_map *map, MPI_Count count, uintptr_t buf,
+                               unsigned char *packed, MPI_Count size, bool packing)
 {
     MPI_Count position = 0;
     for (MPI_Count e = 0; e < count; e++) {
@@ -130,8 +133,9 @@ static void random_types_convert_like_their_elements(void **state)
         assert_memory_equal(packed, expected, (size_t)size);
 
         position = 0;
-        assert_int_equal(mpi_unpack_external("external32", packed, size, &position, (void *)one_buf, 2, t.type),
-                         MPI_SUCCESS);
+        assert_int_equal(
+            mpi_unpack_external("external32", packed, size, &position, (void *)one_buf, 2, t.type),
+            MPI_SUCCESS);
         convert_by_element(&t.map, 2, other_buf, packed, size, false);
         assert_memory_equal(one, other, span);
         free(expected);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random nested types against the reference: bounds, density, counts, signatures, and the stream of the cursor in random
- * pieces, at random places, as memory pieces, into and out of the buffer. Arguments: [seed [number of types]].
+ * Random nested types against the reference: bounds, density, counts, signatures, and the stream of the
+ * cursor in random pieces, at random places, as memory pieces, into and out of the buffer. Arguments: [seed
+ * [number of types]].
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,11 +190,12 @@ static void check_copy(const struct ref_type *t, MPI_Count count, struct ref_ran
     unsigned char *expected = malloc(total + 1);
     unsigned char *copied = malloc(3 * total + 3);
     ref_pack(&t->map, count, a.buf, expected);
-    assert_int_equal(datatype_copy(a.buf, count, t->type, copied, (MPI_Count)total, datatype_predefined(MPI_BYTE)),
-                     total);
+    assert_int_equal(
+        datatype_copy(a.buf, count, t->type, copied, (MPI_Count)total, datatype_predefined(MPI_BYTE)), total);
     assert_memory_equal(copied, expected, total);
     struct datatype *spread;
-    assert_int_equal(mpi_type_create_resized(datatype_predefined(MPI_BYTE), 0, 3, &spread, false), MPI_SUCCESS);
+    assert_int_equal(mpi_type_create_resized(datatype_predefined(MPI_BYTE), 0, 3, &spread, false),
+                     MPI_SUCCESS);
     assert_int_equal(mpi_type_commit(&spread), MPI_SUCCESS);
     assert_int_equal(datatype_copy(a.buf, count, t->type, copied, (MPI_Count)total, spread), total);
     for (size_t i = 0; i < total; i++)

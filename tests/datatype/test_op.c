@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every predefined operation on every predefined type: accepted exactly where it should be, and right there. Values are
- * small integers, which all numeric types represent exactly, so that one reference computes for all of them.
+ * Every predefined operation on every predefined type: accepted exactly where it should be, and right there.
+ * Values are small integers, which all numeric types represent exactly, so that one reference computes for
+ * all of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,33 +29,92 @@ struct type_case {
     bool logical, bitwise, arithmetic, ordered;
 };
 
-#define C_INTEGER(t, form) {t, form, 0, true, true, true, true}
-#define F_INTEGER(t) {t, SIGNED, 0, false, true, true, true}
-#define FLOATING(t) {t, REAL, 0, false, false, true, true}
-#define COMPLEX_TYPE(t) {t, COMPLEX, 0, false, false, true, false}
-#define LOGICAL_TYPE(t) {t, LOGICAL, 0, true, false, false, false}
-#define NEVER(t) {t, NOT_REDUCIBLE, 0, false, false, false, false}
+#define C_INTEGER(t, form)                                                                                   \
+    {                                                                                                        \
+        t, form, 0, true, true, true, true                                                                   \
+    }
+#define F_INTEGER(t)                                                                                         \
+    {                                                                                                        \
+        t, SIGNED, 0, false, true, true, true                                                                \
+    }
+#define FLOATING(t)                                                                                          \
+    {                                                                                                        \
+        t, REAL, 0, false, false, true, true                                                                 \
+    }
+#define COMPLEX_TYPE(t)                                                                                      \
+    {                                                                                                        \
+        t, COMPLEX, 0, false, false, true, false                                                             \
+    }
+#define LOGICAL_TYPE(t)                                                                                      \
+    {                                                                                                        \
+        t, LOGICAL, 0, true, false, false, false                                                             \
+    }
+#define NEVER(t)                                                                                             \
+    {                                                                                                        \
+        t, NOT_REDUCIBLE, 0, false, false, false, false                                                      \
+    }
 
 static const struct type_case type_cases[] = {
-    C_INTEGER(MPI_AINT, SIGNED), C_INTEGER(MPI_COUNT, SIGNED), C_INTEGER(MPI_OFFSET, SIGNED),
-    C_INTEGER(MPI_SHORT, SIGNED), C_INTEGER(MPI_INT, SIGNED), C_INTEGER(MPI_LONG, SIGNED),
-    C_INTEGER(MPI_LONG_LONG, SIGNED), C_INTEGER(MPI_SIGNED_CHAR, SIGNED), C_INTEGER(MPI_CHAR, SIGNED),
-    C_INTEGER(MPI_UNSIGNED_SHORT, UNSIGNED), C_INTEGER(MPI_UNSIGNED, UNSIGNED),
-    C_INTEGER(MPI_UNSIGNED_LONG, UNSIGNED), C_INTEGER(MPI_UNSIGNED_LONG_LONG, UNSIGNED),
-    C_INTEGER(MPI_UNSIGNED_CHAR, UNSIGNED), C_INTEGER(MPI_INT8_T, SIGNED), C_INTEGER(MPI_INT16_T, SIGNED),
-    C_INTEGER(MPI_INT32_T, SIGNED), C_INTEGER(MPI_INT64_T, SIGNED), C_INTEGER(MPI_UINT8_T, UNSIGNED),
-    C_INTEGER(MPI_UINT16_T, UNSIGNED), C_INTEGER(MPI_UINT32_T, UNSIGNED), C_INTEGER(MPI_UINT64_T, UNSIGNED),
-    F_INTEGER(MPI_INTEGER), F_INTEGER(MPI_INTEGER1), F_INTEGER(MPI_INTEGER2), F_INTEGER(MPI_INTEGER4),
-    F_INTEGER(MPI_INTEGER8), F_INTEGER(MPI_INTEGER16), FLOATING(MPI_FLOAT), FLOATING(MPI_DOUBLE),
-    FLOATING(MPI_LONG_DOUBLE), FLOATING(MPI_REAL), FLOATING(MPI_DOUBLE_PRECISION), FLOATING(MPI_REAL2),
-    FLOATING(MPI_REAL4), FLOATING(MPI_REAL8), FLOATING(MPI_REAL16), COMPLEX_TYPE(MPI_C_FLOAT_COMPLEX),
-    COMPLEX_TYPE(MPI_C_DOUBLE_COMPLEX), COMPLEX_TYPE(MPI_C_LONG_DOUBLE_COMPLEX),
-    COMPLEX_TYPE(MPI_CXX_FLOAT_COMPLEX), COMPLEX_TYPE(MPI_CXX_DOUBLE_COMPLEX),
-    COMPLEX_TYPE(MPI_CXX_LONG_DOUBLE_COMPLEX), COMPLEX_TYPE(MPI_COMPLEX), COMPLEX_TYPE(MPI_DOUBLE_COMPLEX),
-    COMPLEX_TYPE(MPI_COMPLEX4), COMPLEX_TYPE(MPI_COMPLEX8), COMPLEX_TYPE(MPI_COMPLEX16),
-    COMPLEX_TYPE(MPI_COMPLEX32), LOGICAL_TYPE(MPI_LOGICAL), LOGICAL_TYPE(MPI_LOGICAL1), LOGICAL_TYPE(MPI_LOGICAL2),
-    LOGICAL_TYPE(MPI_LOGICAL4), LOGICAL_TYPE(MPI_LOGICAL8), LOGICAL_TYPE(MPI_LOGICAL16), LOGICAL_TYPE(MPI_C_BOOL),
-    LOGICAL_TYPE(MPI_CXX_BOOL), {MPI_BYTE, RAW, 0, false, true, false, false}, NEVER(MPI_PACKED), NEVER(MPI_WCHAR),
+    C_INTEGER(MPI_AINT, SIGNED),
+    C_INTEGER(MPI_COUNT, SIGNED),
+    C_INTEGER(MPI_OFFSET, SIGNED),
+    C_INTEGER(MPI_SHORT, SIGNED),
+    C_INTEGER(MPI_INT, SIGNED),
+    C_INTEGER(MPI_LONG, SIGNED),
+    C_INTEGER(MPI_LONG_LONG, SIGNED),
+    C_INTEGER(MPI_SIGNED_CHAR, SIGNED),
+    C_INTEGER(MPI_CHAR, SIGNED),
+    C_INTEGER(MPI_UNSIGNED_SHORT, UNSIGNED),
+    C_INTEGER(MPI_UNSIGNED, UNSIGNED),
+    C_INTEGER(MPI_UNSIGNED_LONG, UNSIGNED),
+    C_INTEGER(MPI_UNSIGNED_LONG_LONG, UNSIGNED),
+    C_INTEGER(MPI_UNSIGNED_CHAR, UNSIGNED),
+    C_INTEGER(MPI_INT8_T, SIGNED),
+    C_INTEGER(MPI_INT16_T, SIGNED),
+    C_INTEGER(MPI_INT32_T, SIGNED),
+    C_INTEGER(MPI_INT64_T, SIGNED),
+    C_INTEGER(MPI_UINT8_T, UNSIGNED),
+    C_INTEGER(MPI_UINT16_T, UNSIGNED),
+    C_INTEGER(MPI_UINT32_T, UNSIGNED),
+    C_INTEGER(MPI_UINT64_T, UNSIGNED),
+    F_INTEGER(MPI_INTEGER),
+    F_INTEGER(MPI_INTEGER1),
+    F_INTEGER(MPI_INTEGER2),
+    F_INTEGER(MPI_INTEGER4),
+    F_INTEGER(MPI_INTEGER8),
+    F_INTEGER(MPI_INTEGER16),
+    FLOATING(MPI_FLOAT),
+    FLOATING(MPI_DOUBLE),
+    FLOATING(MPI_LONG_DOUBLE),
+    FLOATING(MPI_REAL),
+    FLOATING(MPI_DOUBLE_PRECISION),
+    FLOATING(MPI_REAL2),
+    FLOATING(MPI_REAL4),
+    FLOATING(MPI_REAL8),
+    FLOATING(MPI_REAL16),
+    COMPLEX_TYPE(MPI_C_FLOAT_COMPLEX),
+    COMPLEX_TYPE(MPI_C_DOUBLE_COMPLEX),
+    COMPLEX_TYPE(MPI_C_LONG_DOUBLE_COMPLEX),
+    COMPLEX_TYPE(MPI_CXX_FLOAT_COMPLEX),
+    COMPLEX_TYPE(MPI_CXX_DOUBLE_COMPLEX),
+    COMPLEX_TYPE(MPI_CXX_LONG_DOUBLE_COMPLEX),
+    COMPLEX_TYPE(MPI_COMPLEX),
+    COMPLEX_TYPE(MPI_DOUBLE_COMPLEX),
+    COMPLEX_TYPE(MPI_COMPLEX4),
+    COMPLEX_TYPE(MPI_COMPLEX8),
+    COMPLEX_TYPE(MPI_COMPLEX16),
+    COMPLEX_TYPE(MPI_COMPLEX32),
+    LOGICAL_TYPE(MPI_LOGICAL),
+    LOGICAL_TYPE(MPI_LOGICAL1),
+    LOGICAL_TYPE(MPI_LOGICAL2),
+    LOGICAL_TYPE(MPI_LOGICAL4),
+    LOGICAL_TYPE(MPI_LOGICAL8),
+    LOGICAL_TYPE(MPI_LOGICAL16),
+    LOGICAL_TYPE(MPI_C_BOOL),
+    LOGICAL_TYPE(MPI_CXX_BOOL),
+    {MPI_BYTE, RAW, 0, false, true, false, false},
+    NEVER(MPI_PACKED),
+    NEVER(MPI_WCHAR),
     NEVER(MPI_CHARACTER),
 };
 #define N_CASES (sizeof type_cases / sizeof type_cases[0])
@@ -127,7 +187,8 @@ static void put(const struct datatype *type, enum form form, unsigned char *at, 
 }
 
 /* Compares without the padding of long double. */
-static void assert_same(const struct datatype *type, enum form form, const unsigned char *a, const unsigned char *b)
+static void assert_same(const struct datatype *type, enum form form, const unsigned char *a,
+                        const unsigned char *b)
 {
     size_t size = (size_t)(form == COMPLEX ? type->size / 2 : type->size);
     bool is_extended = type->basic == BASIC_LONG_DOUBLE || type->basic == BASIC_COMPLEX_LONG_DOUBLE;
@@ -182,32 +243,34 @@ static void operations_on_types(void **state)
             assert_non_null(strstr(err_detail(MPI_ERR_OP), type->name));
             assert_non_null(strstr(err_detail(MPI_ERR_OP), op_predefined(handles[o])->name));
         }
-        assert_int_equal(op_check(op_predefined(MPI_MAXLOC), datatype_predefined(type_cases[i].handle)), MPI_ERR_OP);
-        assert_int_equal(op_check(op_predefined(MPI_REPLACE), datatype_predefined(type_cases[i].handle)), MPI_ERR_OP);
+        assert_int_equal(op_check(op_predefined(MPI_MAXLOC), datatype_predefined(type_cases[i].handle)),
+                         MPI_ERR_OP);
+        assert_int_equal(op_check(op_predefined(MPI_REPLACE), datatype_predefined(type_cases[i].handle)),
+                         MPI_ERR_OP);
     }
 }
 
-#define CHECK_PAIR(handle, V, I)                                                                         \
-    do {                                                                                                 \
-        struct pair {                                                                                    \
-            V value;                                                                                     \
-            I index;                                                                                     \
-        };                                                                                               \
-        struct pair in[4] = {{3, 7}, {1, 2}, {5, 9}, {5, 1}};                                            \
-        struct pair most[4] = {{2, 8}, {4, 6}, {5, 3}, {5, 4}};                                          \
-        struct pair least[4];                                                                            \
-        memcpy(least, most, sizeof most);                                                                \
-        struct datatype *type = datatype_predefined(handle);                                             \
-        assert_int_equal(type->extent, sizeof(struct pair));                                             \
-        assert_int_equal(mpi_reduce_local(in, most, 4, type, op_predefined(MPI_MAXLOC)), MPI_SUCCESS);   \
-        assert_int_equal(mpi_reduce_local(in, least, 4, type, op_predefined(MPI_MINLOC)), MPI_SUCCESS);  \
-        static const int most_value[4] = {3, 4, 5, 5}, most_index[4] = {7, 6, 3, 1};                     \
-        static const int least_value[4] = {2, 1, 5, 5}, least_index[4] = {8, 2, 3, 1};                   \
-        for (int i = 0; i < 4; i++) {                                                                    \
-            assert_true(most[i].value == most_value[i] && most[i].index == most_index[i]);               \
-            assert_true(least[i].value == least_value[i] && least[i].index == least_index[i]);           \
-        }                                                                                                \
-        assert_int_equal(op_check(op_predefined(MPI_SUM), type), MPI_ERR_OP);                            \
+#define CHECK_PAIR(handle, V, I)                                                                             \
+    do {                                                                                                     \
+        struct pair {                                                                                        \
+            V value;                                                                                         \
+            I index;                                                                                         \
+        };                                                                                                   \
+        struct pair in[4] = {{3, 7}, {1, 2}, {5, 9}, {5, 1}};                                                \
+        struct pair most[4] = {{2, 8}, {4, 6}, {5, 3}, {5, 4}};                                              \
+        struct pair least[4];                                                                                \
+        memcpy(least, most, sizeof most);                                                                    \
+        struct datatype *type = datatype_predefined(handle);                                                 \
+        assert_int_equal(type->extent, sizeof(struct pair));                                                 \
+        assert_int_equal(mpi_reduce_local(in, most, 4, type, op_predefined(MPI_MAXLOC)), MPI_SUCCESS);       \
+        assert_int_equal(mpi_reduce_local(in, least, 4, type, op_predefined(MPI_MINLOC)), MPI_SUCCESS);      \
+        static const int most_value[4] = {3, 4, 5, 5}, most_index[4] = {7, 6, 3, 1};                         \
+        static const int least_value[4] = {2, 1, 5, 5}, least_index[4] = {8, 2, 3, 1};                       \
+        for (int i = 0; i < 4; i++) {                                                                        \
+            assert_true(most[i].value == most_value[i] && most[i].index == most_index[i]);                   \
+            assert_true(least[i].value == least_value[i] && least[i].index == least_index[i]);               \
+        }                                                                                                    \
+        assert_int_equal(op_check(op_predefined(MPI_SUM), type), MPI_ERR_OP);                                \
     } while (0)
 
 static void locations_of_extremes(void **state)
@@ -250,7 +313,8 @@ static void operations_of_users(void **state)
         int commute = -1;
         int in[6] = {10, 20, 30, 40, 50, 60};
         int inout[6] = {1, 2, 3, 4, 5, 6};
-        assert_int_equal(mpi_op_create(large ? NULL : subtract, large ? subtract_large : NULL, 0, &op), MPI_SUCCESS);
+        assert_int_equal(mpi_op_create(large ? NULL : subtract, large ? subtract_large : NULL, 0, &op),
+                         MPI_SUCCESS);
         assert_int_equal(mpi_op_commutative(op, &commute), MPI_SUCCESS);
         assert_int_equal(commute, 0);
         MPI_Op handle = (MPI_Op)op->obj.handle;
@@ -283,8 +347,10 @@ int main(void)
     if (datatype_init() != MPI_SUCCESS || op_init() != MPI_SUCCESS)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations_on_types), cmocka_unit_test(locations_of_extremes),
-        cmocka_unit_test(operations_of_users), cmocka_unit_test(accumulation_only),
+        cmocka_unit_test(operations_on_types),
+        cmocka_unit_test(locations_of_extremes),
+        cmocka_unit_test(operations_of_users),
+        cmocka_unit_test(accumulation_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
