@@ -202,7 +202,8 @@ def serve_one(lab, connection):
             answer, descriptors = lab.answer(line)
             data = (json.dumps(answer) + '\n').encode()
             sent = socket.send_fds(connection, [data], descriptors) if descriptors else 0
-            connection.sendall(data[sent:])
+            if sent < len(data):
+                connection.sendall(data[sent:])
         except (OSError, ValueError):
             pass  # the asker went away or spoke nonsense; nobody is left to tell
     return True
