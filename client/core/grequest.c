@@ -49,7 +49,7 @@ int mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_
     g->cancel_fn = cancel_fn;
     g->extra_state = extra_state;
     *ret_request = &g->base;
-    return MPI_SUCCESS;
+    return request_publish(MPI_SUCCESS, ret_request);
 }
 
 int mpi_grequest_complete(struct request *request)

@@ -58,6 +58,17 @@ int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes
     return MPI_SUCCESS;
 }
 
+int request_publish(int err, struct request **request)
+{
+    if (err)
+        return err;
+    if (handle_new(&(*request)->obj))
+        return MPI_SUCCESS;
+    request_release(*request);
+    *request = NULL;
+    return err_set(MPI_ERR_NO_MEM, "no handle is left for a request");
+}
+
 int request_finish(struct request *r, MPI_Status *status)
 {
     int error = r->error;

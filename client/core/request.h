@@ -63,6 +63,10 @@ void request_complete(struct request *r, int error);
 /* A request that is complete from the start (operations with MPI_PROC_NULL, short sends). MPI_ERR_NO_MEM. */
 int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes, struct request **ret_request);
 
+/* Gives the request that a semantics function made, with the result `err`, the handle that the user will hold; on failure, or
+ * without a handle left, *request is NULL. Returns the error. */
+int request_publish(int err, struct request **request);
+
 /* Blocks until r is complete, fills status, and releases r (a persistent one becomes inactive). Returns the operation's error. */
 int request_wait(struct request *r, MPI_Status *status);
 /* The same for a request that is complete already. */

@@ -124,7 +124,8 @@ int mpi_ibsend(const void *buf, MPI_Count count, struct datatype *datatype, int 
 {
     int err = send_buffered(buf, count, datatype, dest, tag, comm);
 
-    return err ? err : request_new_complete(comm, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, ret_request);
+    err = err ? err : request_new_complete(comm, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, ret_request);
+    return request_publish(err, ret_request);
 }
 
 /* A persistent buffered send: each start is one buffered send, complete at once. */
@@ -175,7 +176,7 @@ int mpi_bsend_init(const void *buf, MPI_Count count, struct datatype *datatype, 
     b->dest = dest;
     b->tag = tag;
     *ret_request = &b->base;
-    return MPI_SUCCESS;
+    return request_publish(MPI_SUCCESS, ret_request);
 }
 
 int mpi_buffer_attach(void *buffer, MPI_Count size)

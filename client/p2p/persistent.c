@@ -13,7 +13,7 @@ static int init(enum transfer_dir dir, enum p2p_mode mode, void *buf, MPI_Count 
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
     t->mode = (uint8_t)mode;
     *ret_request = &t->base;
-    return MPI_SUCCESS;
+    return request_publish(MPI_SUCCESS, ret_request);
 }
 
 int mpi_send_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,

@@ -81,6 +81,10 @@ static int take(struct unexpected *u, struct comm *comm, struct message **ret_me
     if (!m)
         return err_set(MPI_ERR_NO_MEM, "no memory for a message handle");
     *m = (struct message){.obj = {.refs = 1, .kind = OBJECT_MESSAGE}, .unexpected = u, .comm = comm};
+    if (!handle_new(&m->obj)) {
+        free(m);
+        return err_set(MPI_ERR_NO_MEM, "no handle is left for a message");
+    }
     comm_ref(comm);
     match_remove_unexpected(u);
     describe(u, status);
@@ -124,7 +128,7 @@ int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct mes
 
     *message = NULL;
     if (!m->unexpected)
-        return request_new_complete(NULL, MPI_PROC_NULL, MPI_ANY_TAG, 0, ret_request);
+        return request_publish(request_new_complete(NULL, MPI_PROC_NULL, MPI_ANY_TAG, 0, ret_request), ret_request);
     struct transfer *t = transfer_new(TRANSFER_RECV, buf, count, datatype, m->unexpected->match.source,
                                       m->unexpected->match.tag, m->comm, P2P_CONTEXT_USER, false);
     if (!t) {
@@ -136,7 +140,7 @@ int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct mes
     handle_free(&m->obj);
     free(m);
     *ret_request = &t->base;
-    return MPI_SUCCESS;
+    return request_publish(MPI_SUCCESS, ret_request);
 }
 
 int mpi_mrecv(void *buf, MPI_Count count, struct datatype *datatype, struct message **message, MPI_Status *status)

@@ -25,19 +25,19 @@ int mpi_rsend(const void *buf, MPI_Count count, struct datatype *datatype, int d
 int mpi_isend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,
               struct request **ret_request)
 {
-    return p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_STANDARD, ret_request);
+    return request_publish(p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_STANDARD, ret_request), ret_request);
 }
 
 int mpi_issend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,
                struct request **ret_request)
 {
-    return p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_SYNCHRONOUS, ret_request);
+    return request_publish(p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_SYNCHRONOUS, ret_request), ret_request);
 }
 
 int mpi_irsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,
                struct request **ret_request)
 {
-    return p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_READY, ret_request);
+    return request_publish(p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_READY, ret_request), ret_request);
 }
 
 int mpi_recv(void *buf, MPI_Count count, struct datatype *datatype, int source, int tag, struct comm *comm,
@@ -49,7 +49,7 @@ int mpi_recv(void *buf, MPI_Count count, struct datatype *datatype, int source, 
 int mpi_irecv(void *buf, MPI_Count count, struct datatype *datatype, int source, int tag, struct comm *comm,
               struct request **ret_request)
 {
-    return p2p_irecv(buf, count, datatype, source, tag, comm, P2P_CONTEXT_USER, ret_request);
+    return request_publish(p2p_irecv(buf, count, datatype, source, tag, comm, P2P_CONTEXT_USER, ret_request), ret_request);
 }
 
 int mpi_sendrecv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, int dest, int sendtag, void *recvbuf,
@@ -160,7 +160,7 @@ static int start_exchange(const void *sendbuf, MPI_Count sendcount, struct datat
     n_exchanges++;
     progress_register(poll_exchanges, &n_exchanges);
     *ret_request = &x->base;
-    return MPI_SUCCESS;
+    return request_publish(MPI_SUCCESS, ret_request);
 }
 
 int mpi_isendrecv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, int dest, int sendtag, void *recvbuf,
