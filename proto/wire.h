@@ -20,7 +20,7 @@
 
 enum wire_type {
     WIRE_DATA = 1,   /* payload for a rank */
-    WIRE_ACK = 2,    /* payload: struct wire_ack */
+    WIRE_ACK = 2,    /* payload: struct wire_ack without the selective words that are 0 at its end */
     WIRE_PROBE = 3,  /* asks a neighbour for an echo: measures a link's round trip; payload: 8 bytes, echoed */
     WIRE_ECHO = 4,
     WIRE_RESET = 5,  /* destination does not know this flow's past (it restarted): source drops what is unacknowledged */
@@ -28,7 +28,8 @@ enum wire_type {
 
 /* Packet flags. */
 #define WIRE_F_CONGESTED 0x01 /* set by any node whose queue for the next hop is above its mark (RFC 3168 in spirit) */
-#define WIRE_F_FIRST     0x02 /* first packet of a flow: the receiver may create its state, starting with this `seq` */
+#define WIRE_F_FIRST     0x02 /* nothing before this `seq` will come: the receiver starts, or goes on, with it */
+#define WIRE_F_ACK       0x04 /* the source's window is used up: the receiver acknowledges without delay */
 
 struct wire_header {
     uint16_t magic;        /* WIRE_MAGIC; every node checks */
