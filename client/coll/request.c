@@ -94,7 +94,7 @@ int coll_request_start(struct schedule *s, struct request **ret_request)
     if (err)
         return err;
     *ret_request = &r->request;
-    return start(&r->request);
+    return request_publish(start(&r->request), ret_request);
 }
 
 int coll_request_persist(struct schedule *s, struct request **ret_request)
@@ -104,7 +104,7 @@ int coll_request_persist(struct schedule *s, struct request **ret_request)
     if (err)
         return err;
     *ret_request = &r->request;
-    return MPI_SUCCESS;
+    return request_publish(MPI_SUCCESS, ret_request);
 }
 
 void coll_request_init(void)
