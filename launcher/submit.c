@@ -127,13 +127,20 @@ static int place(struct options *o, bool on_node, struct words *ret_runs, uint64
     return 0;
 }
 
+static size_t n_parts_with_hosts(const struct options *o)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < o->n_parts; i++)
+        n += o->parts[i].hosts.n > 0 || o->hosts.n > 0;
+    return n;
+}
+
 /* A part without hosts beside parts that have some could go anywhere; say so instead of choosing. */
 static int check_hosts(const struct options *o, struct options_error *error)
 {
-    size_t n_with = 0;
+    size_t n_with = n_parts_with_hosts(o);
 
-    for (size_t i = 0; i < o->n_parts; i++)
-        n_with += o->parts[i].hosts.n > 0 || o->hosts.n > 0;
     if (n_with == 0 || n_with == o->n_parts)
         return 0;
     snprintf(error->text, sizeof error->text, "-host: some programs have hosts and some have not; name hosts for each, or for the "
@@ -206,7 +213,7 @@ int submit_build(struct options *o, char *const *environment, const char *wdir, 
         message.apps = pointers;
         message.n_hosts = runs.n;
         message.hosts = runs.at;
-        message.has_ranks_per_node = o->ppn > 0 && runs.n == 0 && !on_node;
+        message.has_ranks_per_node = o->ppn > 0 && n_parts_with_hosts(o) == 0;
         message.ranks_per_node = o->ppn;
         message.wdir = (char *)wdir;
         message.n_env = base.n;

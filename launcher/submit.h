@@ -18,7 +18,7 @@ struct submit {
 };
 
 /*
- * Builds the message. `environment` is mpiexec's own; `on_node`: the hosts were all this machine and are left out, so that the
+ * Builds the message. `environment` is mpiexec's own; `on_node`: the hosts, if any, are all this machine and are left out, so that the
  * daemon's own node is taken whatever its name is. Warnings about things that are ignored go to `warnings`.
  * 0, or -EINVAL with the text. ret_submit->body is to be freed.
  */

@@ -109,7 +109,7 @@ class Peer:
         self.sock = sock
         sock.settimeout(limit)
 
-    def send(self, message, fds=(), **fields):
+    def send(self, message, /, fds=(), **fields):
         body = encode(message, fields)
         data = HEADER.pack(len(body), FRAMES[message], MAGIC) + body
         if fds:

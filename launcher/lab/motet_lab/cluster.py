@@ -9,7 +9,7 @@ import re
 MAX_NETWORKS = 250
 MAX_NODES = 250  # one octet of the address
 NAME = re.compile(r'^[A-Za-z0-9][A-Za-z0-9_-]{0,11}$')  # also an interface name, 15 bytes at most, with room for a suffix
-RATE = re.compile(r'^[0-9]+(\.[0-9]+)?[kmgt]?(bit|bps)$')
+RATE = re.compile(r'^([0-9]+(?:\.[0-9]+)?)([kmgt])?(bit|bps)$')
 TIME = re.compile(r'^[0-9]+(\.[0-9]+)?(us|ms|s)$')
 
 
@@ -32,6 +32,12 @@ class Network:
 
     def address(self, node):
         return f'10.{self.number}.0.{node.number}'
+
+    def bytes_per_second(self):
+        """The rate as a number; tc's units: bit is bits and bps is bytes a second, prefixes are powers of ten."""
+        number, prefix, unit = RATE.match(self.rate).groups()
+        factor = {None: 1, 'k': 10**3, 'm': 10**6, 'g': 10**9, 't': 10**12}[prefix]
+        return int(float(number) * factor / (8 if unit == 'bit' else 1))
 
     def describe(self):
         parts = [self.provider, self.rate or 'unshaped', f'mtu {self.mtu}']

@@ -25,6 +25,8 @@ def motetd_conf(cluster, node):
     for network in node.networks:
         others = [network.address(other) for other in network.nodes if other is not node]
         section = {'interface': network.name, 'network': network.name, 'provider': network.provider}
+        if network.rate:  # a veth pair reports 10 Gbit/s whatever it is shaped to
+            section['mbytes_per_s'] = max(1, network.bytes_per_second() // 1000000)
         if others:
             section['seeds'] = ', '.join(others[:MAX_SEEDS])
         sections[f'channel {network.name}'] = section
