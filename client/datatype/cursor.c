@@ -37,6 +37,30 @@ static inline __attribute__((always_inline)) void copy_const(void *restrict dst,
     __builtin_memcpy(dst, src, n);
 }
 
+/* A run of any size. Up to 16 bytes by two moves that may overlap, without a call: the members of structs are
+ * that small. */
+static inline void copy_run(unsigned char *restrict dst, const unsigned char *restrict src, size_t n)
+{
+    if (n > 16) {
+        memcpy(dst, src, n);
+    } else if (n >= 8) {
+        uint64_t first, last;
+        copy_const(&first, src, 8);
+        copy_const(&last, src + n - 8, 8);
+        copy_const(dst, &first, 8);
+        copy_const(dst + n - 8, &last, 8);
+    } else if (n >= 4) {
+        uint32_t first, last;
+        copy_const(&first, src, 4);
+        copy_const(&last, src + n - 4, 4);
+        copy_const(dst, &first, 4);
+        copy_const(dst + n - 4, &last, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            dst[i] = src[i];
+    }
+}
+
 static inline __attribute__((always_inline)) void gather_const(unsigned char *restrict out, uintptr_t base,
                                                                MPI_Count stride, MPI_Count n, size_t size)
 {
@@ -197,11 +221,11 @@ static void walk_run(struct walk *w, uintptr_t base, MPI_Count size)
     MPI_Count n = size < w->left ? size : w->left;
     switch (w->op) {
     case WALK_PACK:
-        memcpy(w->stream, at(base), (size_t)n);
+        copy_run(w->stream, at(base), (size_t)n);
         w->stream += n;
         break;
     case WALK_UNPACK:
-        memcpy(at(base), w->stream, (size_t)n);
+        copy_run(at(base), w->stream, (size_t)n);
         w->stream += n;
         break;
     case WALK_IOV:
@@ -289,8 +313,12 @@ static void walk_list(struct walk *w, const struct layout *list, uintptr_t base,
     skip -= list->items[i].start;
     for (; i < list->count && w->left > 0; i++, skip = 0) {
         const struct layout_item *item = &list->items[i];
-        struct layout_part part = {
-            .offset = item->offset, .size = layout_item_size(list, i), .inner = item->inner};
+        MPI_Count size = layout_item_size(list, i);
+        if (item->inner == NULL) {
+            walk_run(w, base + (uintptr_t)(item->offset + skip), size - skip);
+            continue;
+        }
+        struct layout_part part = {.offset = item->offset, .size = size, .inner = item->inner};
         walk_part(w, &part, base, skip);
     }
 }

@@ -17,16 +17,6 @@
 #include "client/datatype/construct.h"
 #include "client/datatype/layout.h"
 
-struct datatype *datatype_from_handle(MPI_Datatype handle)
-{
-    return (struct datatype *)handle_get(OBJECT_DATATYPE, (uintptr_t)handle);
-}
-
-struct datatype *datatype_predefined(MPI_Datatype handle)
-{
-    return (struct datatype *)handle_predefined[(uintptr_t)handle].object;
-}
-
 void type_ref(struct datatype *type)
 {
     if (!type->obj.predefined)

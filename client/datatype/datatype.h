@@ -21,6 +21,7 @@
 
 #include "mpi.h"
 
+#include "client/core/handle.h"
 #include "client/core/object.h"
 
 struct attr_table;
@@ -106,6 +107,8 @@ struct datatype {
     uint32_t align;          /* strictest alignment of the basic types inside, bytes */
     MPI_Count external_size; /* bytes in the external32 representation */
     struct type_signature signature;
+    const struct datatype
+        *element; /* the predefined type that all elements have; NULL: several, or no element */
     struct layout_part layout;
     struct type_map *map;           /* NULL for a basic type */
     struct type_contents *contents; /* NULL for a basic type */
@@ -114,10 +117,16 @@ struct datatype {
 };
 
 /* Looks up a handle; NULL for MPI_DATATYPE_NULL and for anything that is no datatype. */
-struct datatype *datatype_from_handle(MPI_Datatype handle);
+static inline struct datatype *datatype_from_handle(MPI_Datatype handle)
+{
+    return (struct datatype *)handle_get(OBJECT_DATATYPE, (uintptr_t)handle);
+}
 
 /* The predefined type of a handle constant such as MPI_INT, for use inside the library. */
-struct datatype *datatype_predefined(MPI_Datatype handle);
+static inline struct datatype *datatype_predefined(MPI_Datatype handle)
+{
+    return (struct datatype *)handle_predefined[(uintptr_t)handle].object;
+}
 
 /* One reference is held by the user's handle, one by each pending operation and each type built on it. The
  * last type_unref frees. Predefined types are never freed. */

@@ -154,6 +154,7 @@ static int enter_basic(struct datatype *type, const struct basic_info *info)
         .align = info->align,
         /* The handle's value tells types apart; the product with a large odd number spreads it. */
         .signature = {.hash = (uintptr_t)info->handle * UINT64_C(0xff51afd7ed558ccd), .n_elements = 1},
+        .element = type,
         .layout = {.size = info->size},
     };
     return enter(type, info->handle, info->name);
@@ -183,6 +184,7 @@ static int enter_pair(const struct pair_info *info)
     type->basic = value->basic;
     type->class = CLASS_PAIR;
     type->pair_index = index->basic;
+    type->element = type;
     return enter(type, info->handle, info->name);
 }
 

@@ -209,6 +209,7 @@ static void inherit(const struct type_map *map, struct datatype *type)
     uint64_t n_children = (uint64_t)map->len * (uint64_t)map->count;
     for (MPI_Count i = 0; map->child != NULL && !map->regular && i < map->count; i++)
         n_children += (uint64_t)map->blocks[i].len;
+    bool any = false;
     type->align = 1;
     for (MPI_Count i = 0; i < n_distinct; i++) {
         const struct datatype *child = type_map_child(map, i);
@@ -216,6 +217,10 @@ static void inherit(const struct type_map *map, struct datatype *type)
             continue;
         uint64_t n = map->child != NULL ? n_children : (uint64_t)map->blocks[i].len;
         type->signature = signature_join(type->signature, signature_repeat(child->signature, (MPI_Count)n));
+        if (n > 0 && child->signature.n_elements > 0) {
+            type->element = any && type->element != child->element ? NULL : child->element;
+            any = true;
+        }
         /* Wraps around only where size, which is at least half of it, overflows as well and is refused. */
         type->external_size += (MPI_Count)(n * (uint64_t)child->external_size);
         if (child->align > type->align && n > 0)

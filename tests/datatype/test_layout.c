@@ -56,8 +56,14 @@ static void check_counts(const struct ref_type *t, struct ref_random *r)
         signature = signature_join(signature, datatype_predefined(t->map.entries[i].basic)->signature);
     assert_int_equal(t->type->signature.n_elements, t->map.n);
     assert_true(t->type->signature.hash == signature.hash);
-    if (t->map.n == 0)
+    if (t->map.n == 0) {
+        assert_null(t->type->element);
         return;
+    }
+    MPI_Datatype basic = t->map.entries[0].basic;
+    for (size_t i = 0; i < t->map.n; i++)
+        basic = t->map.entries[i].basic == basic ? basic : MPI_DATATYPE_NULL;
+    assert_ptr_equal(t->type->element, basic == MPI_DATATYPE_NULL ? NULL : datatype_predefined(basic));
     /* A prefix of elements, and of bytes inside the next one, possibly of the second element of the type. */
     MPI_Count n = ref_random_below(r, (MPI_Count)t->map.n);
     MPI_Count whole = ref_random_below(r, 2);
