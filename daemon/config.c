@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/config.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <ini.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "proto/hop.h"
+#include "proto/segment.h"
+
+enum config_type { TYPE_NAME, TYPE_TEXT, TYPE_COUNT, TYPE_SIZE, TYPE_TIME, TYPE_CHOICE, TYPE_MODE };
+
+struct config_choice {
+    const char *word;
+    uint64_t value;
+};
+
+static const struct config_choice log_levels[] = {
+    {"error", LOG_ERROR}, {"warn", LOG_WARN}, {"notice", LOG_NOTICE}, {"info", LOG_INFO}, {"debug", LOG_DEBUG}, {0}};
+static const struct config_choice wait_modes[] = {
+    {"adaptive", WAIT_ADAPTIVE}, {"spin", WAIT_SPIN}, {"event", WAIT_EVENT}, {0}};
+static const struct config_choice channel_wait_modes[] = {{"inherit", CONFIG_WAIT_INHERIT},
+                                                          {"adaptive", WAIT_ADAPTIVE},
+                                                          {"spin", WAIT_SPIN},
+                                                          {"event", WAIT_EVENT},
+                                                          {0}};
+static const struct config_choice yes_no[] = {{"yes", 1}, {"no", 0}, {0}};
+
+struct config_entry {
+    const char *section, *key;
+    enum config_type type;
+    size_t offset, size; /* place in struct config or struct config_channel; size of a text */
+    const char *initial;
+    uint64_t min, max;
+    const struct config_choice *choices;
+    bool reloadable;
+    const char *help;
+};
+
+#define TEXT(field)         offsetof(struct config, field), sizeof(((struct config *)0)->field)
+#define NUMBER(field)       offsetof(struct config, field), 0
+#define CHANNEL_TEXT(field) offsetof(struct config_channel, field), sizeof(((struct config_channel *)0)->field)
+#define CHANNEL_NUMBER(field) offsetof(struct config_channel, field), 0
+
+#define MS  1000000ull
+#define SEC 1000000000ull
+#define KIB 1024ull
+#define MIB (1024ull * 1024)
+
+/* The one list of settings. */
+static const struct config_entry entries[] = {
+    {"node", "name", TYPE_NAME, TEXT(name), "", 0, 0, NULL, false,
+     "Name of this node, unique in the cluster. Empty: the host name up to the first dot."},
+    {"node", "key_file", TYPE_TEXT, TEXT(key_file), "", 0, 0, NULL, false,
+     "File with the cluster key, the same on all nodes: 32 to 1024 bytes, readable by the daemon's user only. "
+     "Needed as soon as there is a channel."},
+    {"node", "runtime_dir", TYPE_TEXT, TEXT(runtime_dir), "", 0, 0, NULL, false,
+     "Directory of the sockets. Empty: /run/motet for root, else $XDG_RUNTIME_DIR/motet."},
+    {"node", "client_socket", TYPE_TEXT, TEXT(client_socket), "", 0, 0, NULL, false,
+     "Socket for mpiexec and ranks; a leading @ means the abstract name space. Empty: client.sock in runtime_dir."},
+    {"node", "status_socket", TYPE_TEXT, TEXT(status_socket), "", 0, 0, NULL, false,
+     "Socket for motetctl. Empty: status.sock in runtime_dir."},
+    {"node", "client_mode", TYPE_MODE, NUMBER(client_mode), "0666", 0, 0777, NULL, false,
+     "Permissions of both sockets: who may start jobs here and ask. Ranks always run as the user who started the job."},
+    {"node", "spawner", TYPE_TEXT, TEXT(spawner), "", 0, 0, NULL, false,
+     "Program that forks the ranks. Empty: the installed one, or $MOTET_SPAWNER."},
+    {"node", "log_level", TYPE_CHOICE, NUMBER(log_level), "notice", 0, 0, log_levels, true,
+     "Lines less important than this are not logged."},
+    {"node", "fenced", TYPE_CHOICE, NUMBER(fenced), "no", 0, 0, yes_no, false,
+     "yes: make all processes use full fences even where membarrier(2) works, for containers that forbid the call."},
+
+    {"mesh", "heartbeat", TYPE_TIME, NUMBER(heartbeat_ns), "200ms", 10 * MS, 10 * SEC, NULL, true,
+     "How often a neighbour is asked for a sign of life on each network."},
+    {"mesh", "dead_after", TYPE_TIME, NUMBER(dead_after_ns), "1s", 50 * MS, 60 * SEC, NULL, true,
+     "A link that was silent for so long is dead; its traffic takes another way."},
+    {"mesh", "unreachable_after", TYPE_TIME, NUMBER(unreachable_after_ns), "10s", 100 * MS, 3600 * SEC, NULL, true,
+     "A node without any way to it for so long is given up: jobs with ranks there end."},
+    {"mesh", "handshake", TYPE_TIME, NUMBER(handshake_ns), "5s", 100 * MS, 60 * SEC, NULL, true,
+     "A connection that has not proved the cluster key by then is closed."},
+    {"mesh", "reconnect", TYPE_TIME, NUMBER(reconnect_ns), "500ms", 50 * MS, 60 * SEC, NULL, true,
+     "Pause between attempts to connect to a node that does not answer."},
+    {"mesh", "max_nodes", TYPE_COUNT, NUMBER(max_nodes), "4096", 1, HOP_MAX_NODES, NULL, false,
+     "Most nodes this daemon keeps in its tables."},
+
+    {"transport", "packet_bytes", TYPE_SIZE, NUMBER(packet_bytes), "16KiB", 1 * KIB, 256 * KIB, NULL, false,
+     "Largest payload of a packet, a multiple of 64; equal on all nodes of a cluster."},
+    {"transport", "blocks_per_channel", TYPE_COUNT, NUMBER(blocks_per_channel), "2048", 64, 65536, NULL, false,
+     "Packet buffers of each channel, taken at start."},
+    {"transport", "relay_queue", TYPE_COUNT, NUMBER(relay_queue), "512", 16, 65536, NULL, false,
+     "Most packets waiting for one neighbour on one channel; beyond it a gateway drops and the sender sends again."},
+    {"transport", "rank_hold_bytes", TYPE_SIZE, NUMBER(rank_hold_bytes), "16MiB", 64 * KIB, 1024 * MIB, NULL, false,
+     "Most bytes kept for a rank that does not take its messages."},
+    {"transport", "wait_mode", TYPE_CHOICE, NUMBER(wait_mode), "adaptive", 0, 0, wait_modes, true,
+     "How channel threads wait: adaptive (spin, yield, sleep), spin (never sleeps), event (sleeps at once)."},
+    {"transport", "sleep_after", TYPE_TIME, NUMBER(sleep_after_ns), "200us", 0, 10 * SEC, NULL, false,
+     "A channel thread in adaptive mode sleeps after so long without work."},
+
+    {"jobs", "max_jobs", TYPE_COUNT, NUMBER(max_jobs), "256", 1, 4096, NULL, true, "Most jobs at one time on this node."},
+    {"jobs", "max_clients", TYPE_COUNT, NUMBER(max_clients), "2048", 8, 65536, NULL, true,
+     "Most connections to the client socket and to the status socket, each."},
+    {"jobs", "kill_grace", TYPE_TIME, NUMBER(kill_grace_ns), "1s", 0, 60 * SEC, NULL, true,
+     "When a job fails its other ranks get SIGTERM, and SIGKILL after this time."},
+    {"jobs", "mail_bytes", TYPE_SIZE, NUMBER(mail_bytes), "64MiB", 1 * MIB, 4096 * MIB, NULL, true,
+     "Most bytes of control messages waiting for one other node."},
+
+    {"channel", "interface", TYPE_NAME, CHANNEL_TEXT(interface), "", 0, 0, NULL, false,
+     "Network interface, for instance eth0. Either this or cidr."},
+    {"channel", "cidr", TYPE_TEXT, CHANNEL_TEXT(cidr), "", 0, 0, NULL, false,
+     "The interface that has an address in this range, for instance 10.1.0.0/24."},
+    {"channel", "network", TYPE_NAME, CHANNEL_TEXT(network), "", 0, 0, NULL, false,
+     "Name of the network, the same on all nodes that are on it. Empty: the name of the channel."},
+    {"channel", "provider", TYPE_NAME, CHANNEL_TEXT(provider), "auto", 0, 0, NULL, false,
+     "auto, tcp, udp, or the name of a libfabric provider (verbs, efa, psm3, ...)."},
+    {"channel", "port", TYPE_COUNT, CHANNEL_NUMBER(port), "7117", 1, 65535, NULL, false,
+     "TCP port of the daemons' own connections on this network."},
+    {"channel", "seeds", TYPE_TEXT, CHANNEL_TEXT(seeds), "", 0, 0, NULL, false,
+     "Some nodes of this network to connect to first, host or host:port, separated by commas; the others are learnt from them. "
+     "One node in common is enough; the own address in the list does no harm."},
+    {"channel", "mbytes_per_s", TYPE_COUNT, CHANNEL_NUMBER(mbytes_per_s), "0", 0, 1000000, NULL, false,
+     "Bandwidth for the choice of routes. 0: the speed the interface reports, or 1000 if it reports none."},
+    {"channel", "wait_mode", TYPE_CHOICE, CHANNEL_NUMBER(wait_mode), "inherit", 0, 0, channel_wait_modes, true,
+     "How this channel's thread waits; inherit: as in [transport]."},
+};
+#define N_ENTRIES (sizeof entries / sizeof entries[0])
+
+struct config_parse_state {
+    struct config *config;
+    const char *file;
+    int line;
+    int n_errors;
+    config_report_fn *report;
+    void *report_ctx;
+    /* Source. */
+    FILE *stream;
+    const char *text;
+    size_t n_left;
+};
+
+static void complain(struct config_parse_state *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void complain(struct config_parse_state *p, const char *fmt, ...)
+{
+    char line[1024];
+    int n = p->line > 0 ? snprintf(line, sizeof line, "%s:%d: ", p->file, p->line)
+                        : snprintf(line, sizeof line, "%s: ", p->file);
+    va_list ap;
+
+    if (n < 0 || (size_t)n >= sizeof line)
+        n = 0;
+    va_start(ap, fmt);
+    vsnprintf(line + n, sizeof line - (size_t)n, fmt, ap);
+    va_end(ap);
+    /* One broken file should not fill a journal. */
+    if (p->n_errors++ < 20)
+        p->report(p->report_ctx, line);
+}
+
+static const struct config_entry *find_entry(const char *section, const char *key)
+{
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if (strcmp(entries[i].section, section) == 0 && strcmp(entries[i].key, key) == 0)
+            return &entries[i];
+    return NULL;
+}
+
+static bool section_known(const char *section)
+{
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if (strcmp(entries[i].section, section) == 0)
+            return true;
+    return false;
+}
+
+static void list_keys(const char *section, char *out, size_t size)
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        if (strcmp(entries[i].section, section) != 0)
+            continue;
+        int n = snprintf(out + at, size - at, "%s%s", at ? ", " : "", entries[i].key);
+        if (n < 0 || (size_t)n >= size - at)
+            break;
+        at += (size_t)n;
+    }
+}
+
+static bool name_valid(const char *s)
+{
+    size_t n = strlen(s);
+
+    if (n == 0 || n >= CONFIG_NAME_BYTES || s[0] == '-' || s[0] == '.')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && !strchr("._-", s[i]))
+            return false;
+    return true;
+}
+
+struct unit {
+    const char *word;
+    uint64_t factor;
+};
+static const struct unit size_units[] = {{"B", 1}, {"", 1}, {"KiB", KIB}, {"MiB", MIB}, {"GiB", 1024 * MIB}, {0}};
+static const struct unit time_units[] = {{"ns", 1}, {"us", 1000}, {"ms", MS}, {"s", SEC}, {"min", 60 * SEC}, {0}};
+static const struct unit count_units[] = {{"", 1}, {0}};
+
+/* "16KiB" with the units of its type. 0, -EINVAL, -ERANGE. */
+static int parse_number(const char *text, const struct unit *units, uint64_t *ret_value)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0]))
+        return -EINVAL;
+    errno = 0;
+    uint64_t n = strtoull(text, &end, 10);
+    if (errno != 0)
+        return -ERANGE;
+    while (*end == ' ')
+        end++;
+    for (; units->word; units++) {
+        if (strcmp(end, units->word) != 0)
+            continue;
+        if (n > UINT64_MAX / units->factor)
+            return -ERANGE;
+        *ret_value = n * units->factor;
+        return 0;
+    }
+    return -EINVAL;
+}
+
+/* Writes a number with the largest unit that leaves it whole. */
+static void format_number(uint64_t n, const struct unit *units, char *out, size_t size)
+{
+    const struct unit *best = NULL;
+
+    for (const struct unit *u = units; u->word; u++)
+        if (n % u->factor == 0 && (!best || u->factor > best->factor) && (n > 0 || !best))
+            best = u;
+    snprintf(out, size, "%llu%s", (unsigned long long)(best ? n / best->factor : n), best ? best->word : "");
+}
+
+static const struct unit *units_of(enum config_type type)
+{
+    return type == TYPE_SIZE ? size_units : type == TYPE_TIME ? time_units : count_units;
+}
+
+static void store_text(void *object, const struct config_entry *e, const char *value)
+{
+    snprintf((char *)object + e->offset, e->size, "%s", value);
+}
+
+static void store_number(void *object, const struct config_entry *e, uint64_t value)
+{
+    memcpy((char *)object + e->offset, &value, sizeof value);
+}
+
+static uint64_t load_number(const void *object, const struct config_entry *e)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)object + e->offset, sizeof value);
+    return value;
+}
+
+static const char *load_text(const void *object, const struct config_entry *e)
+{
+    return (const char *)object + e->offset;
+}
+
+/* Checks one value and stores it; complains with what was expected. */
+static void set_value(struct config_parse_state *p, void *object, const struct config_entry *e, const char *value)
+{
+    uint64_t n = 0;
+
+    switch (e->type) {
+    case TYPE_NAME:
+        if (value[0] != '\0' && !name_valid(value)) {
+            complain(p, "%s = %s: expected a name of 1 to %d letters, digits, '.', '_' or '-'", e->key, value,
+                     CONFIG_NAME_BYTES - 1);
+            return;
+        }
+        store_text(object, e, value);
+        return;
+    case TYPE_TEXT:
+        if (strlen(value) >= e->size) {
+            complain(p, "%s: the value has %zu characters, expected at most %zu", e->key, strlen(value), e->size - 1);
+            return;
+        }
+        store_text(object, e, value);
+        return;
+    case TYPE_CHOICE: {
+        char words[128] = "";
+        for (const struct config_choice *c = e->choices; c->word; c++) {
+            if (strcmp(c->word, value) == 0) {
+                store_number(object, e, c->value);
+                return;
+            }
+            size_t at = strlen(words);
+            snprintf(words + at, sizeof words - at, "%s%s", at ? ", " : "", c->word);
+        }
+        complain(p, "%s = %s: expected one of %s", e->key, value, words);
+        return;
+    }
+    case TYPE_MODE: {
+        char *end;
+        errno = 0;
+        n = strtoull(value, &end, 8);
+        if (errno != 0 || !isdigit((unsigned char)value[0]) || *end != '\0' || n > e->max) {
+            complain(p, "%s = %s: expected permission bits in octal, 0000 to 0777", e->key, value);
+            return;
+        }
+        store_number(object, e, n);
+        return;
+    }
+    case TYPE_COUNT:
+    case TYPE_SIZE:
+    case TYPE_TIME: {
+        const struct unit *units = units_of(e->type);
+        int rc = parse_number(value, units, &n);
+        if (rc == 0 && n >= e->min && n <= e->max) {
+            store_number(object, e, n);
+            return;
+        }
+        char low[32], high[32];
+        format_number(e->min, units, low, sizeof low);
+        format_number(e->max, units, high, sizeof high);
+        complain(p, "%s = %s: expected %s from %s to %s", e->key, value,
+                 e->type == TYPE_SIZE   ? "a size like 64KiB"
+                 : e->type == TYPE_TIME ? "a time like 200ms"
+                                        : "a number",
+                 low, high);
+        return;
+    }
+    }
+}
+
+static struct config_channel *channel_at(struct config_parse_state *p, const char *name)
+{
+    struct config *c = p->config;
+
+    for (int i = 0; i < c->n_channels; i++)
+        if (strcmp(c->channels[i].name, name) == 0)
+            return &c->channels[i];
+    if (c->n_channels == CONFIG_MAX_CHANNELS) {
+        complain(p, "[channel %s]: expected at most %d channels", name, CONFIG_MAX_CHANNELS);
+        return NULL;
+    }
+    struct config_channel *ch = &c->channels[c->n_channels++];
+    memset(ch, 0, sizeof *ch);
+    snprintf(ch->name, sizeof ch->name, "%s", name);
+    snprintf(ch->origin.file, sizeof ch->origin.file, "%s", p->file);
+    ch->origin.line = p->line;
+    struct config_parse_state quiet = *p;
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if (strcmp(entries[i].section, "channel") == 0)
+            set_value(&quiet, ch, &entries[i], entries[i].initial);
+    return ch;
+}
+
+static int on_setting(void *user, const char *section, const char *key, const char *value)
+{
+    struct config_parse_state *p = user;
+    const char *kind = section;
+    void *object = p->config;
+    struct config_channel *channel = NULL;
+    char keys[512];
+
+    if (strncmp(section, "channel", 7) == 0 && (section[7] == ' ' || section[7] == '\0')) {
+        const char *name = section + 7;
+        while (*name == ' ')
+            name++;
+        if (!name_valid(name) || strlen(section) >= 49) {
+            complain(p, "[%s]: expected [channel NAME] with a name of letters, digits, '.', '_' or '-'", section);
+            return 1;
+        }
+        kind = "channel";
+        object = channel = channel_at(p, name);
+        if (!object)
+            return 1;
+    } else if (!section_known(section)) {
+        complain(p, "[%s]: unknown section; expected node, mesh, transport, jobs or channel NAME", section);
+        return 1;
+    }
+    const struct config_entry *e = find_entry(kind, key);
+    if (!e) {
+        list_keys(kind, keys, sizeof keys);
+        complain(p, "%s: unknown key in [%s]; expected one of %s", key, section, keys);
+        return 1;
+    }
+    set_value(p, object, e, value);
+    if (channel && (strcmp(key, "interface") == 0 || strcmp(key, "cidr") == 0)) {
+        snprintf(channel->origin.file, sizeof channel->origin.file, "%s", p->file);
+        channel->origin.line = p->line;
+    }
+    return 1;
+}
+
+/* Gives inih one line and counts it: the library tells its callback no line numbers. */
+static char *read_line(char *out, int size, void *stream)
+{
+    struct config_parse_state *p = stream;
+    int n = 0;
+
+    while (n < size - 1) {
+        int c;
+        if (p->stream) {
+            c = getc(p->stream);
+        } else if (p->n_left > 0) {
+            c = (unsigned char)*p->text++;
+            p->n_left--;
+        } else {
+            c = EOF;
+        }
+        if (c == EOF)
+            break;
+        if (n == 0)
+            p->line++;
+        if (c == '\0')
+            c = ' ';
+        out[n++] = (char)c;
+        if (c == '\n')
+            break;
+    }
+    out[n] = '\0';
+    if (n == size - 1 && out[n - 1] != '\n') {
+        complain(p, "line is too long; expected at most %d characters", size - 2);
+        /* The rest would be taken for lines of their own. */
+        for (;;) {
+            int c = p->stream ? getc(p->stream) : p->n_left > 0 ? (p->n_left--, (unsigned char)*p->text++) : EOF;
+            if (c == EOF || c == '\n')
+                break;
+        }
+        out[0] = '\n';
+        out[1] = '\0';
+        return out;
+    }
+    return n > 0 ? out : NULL;
+}
+
+static int parse_source(struct config_parse_state *p)
+{
+    int rc = ini_parse_stream(read_line, p, on_setting, p);
+
+    if (rc > 0) {
+        p->line = rc;
+        complain(p, "expected [section], key = value, or a comment after # or ;");
+    } else if (rc < 0) {
+        p->line = 0;
+        complain(p, "out of memory");
+    }
+    return p->n_errors > 0 ? -EINVAL : 0;
+}
+
+int config_parse(struct config *c, const char *text, size_t n, const char *name, config_report_fn *report, void *ctx)
+{
+    struct config_parse_state p = {
+        .config = c, .file = name, .report = report, .report_ctx = ctx, .text = text, .n_left = n};
+
+    return parse_source(&p);
+}
+
+static int load_one(struct config *c, const char *path, config_report_fn *report, void *ctx)
+{
+    struct config_parse_state p = {.config = c, .file = path, .report = report, .report_ctx = ctx};
+
+    p.stream = fopen(path, "re");
+    if (!p.stream) {
+        complain(&p, "%s", strerror(errno));
+        return -EINVAL;
+    }
+    int rc = parse_source(&p);
+    fclose(p.stream);
+    return rc;
+}
+
+static int is_conf(const struct dirent *d)
+{
+    size_t n = strlen(d->d_name);
+    return n > 5 && d->d_name[0] != '.' && strcmp(d->d_name + n - 5, ".conf") == 0;
+}
+
+int config_load(struct config *c, const char *path, config_report_fn *report, void *ctx)
+{
+    char dir[PATH_MAX], file[PATH_MAX + 300];
+    struct dirent **list = NULL;
+    int rc = load_one(c, path, report, ctx);
+
+    snprintf(dir, sizeof dir, "%s.d", path);
+    int n = scandir(dir, &list, is_conf, alphasort);
+    for (int i = 0; i < n; i++) {
+        snprintf(file, sizeof file, "%s/%s", dir, list[i]->d_name);
+        int one = load_one(c, file, report, ctx);
+        rc = rc < 0 ? rc : one;
+        free(list[i]);
+    }
+    free(list);
+    return rc;
+}
+
+static void report_line(void *ctx, const char *line)
+{
+    (void)ctx;
+    log_error("%s", line);
+}
+
+void config_defaults(struct config *c)
+{
+    struct config_parse_state p = {.config = c, .file = "built-in defaults", .report = report_line};
+
+    memset(c, 0, sizeof *c);
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if (strcmp(entries[i].section, "channel") != 0)
+            set_value(&p, c, &entries[i], entries[i].initial);
+}
+
+static void default_name(struct config *c)
+{
+    char host[256] = "";
+
+    gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    host[CONFIG_NAME_BYTES - 1] = '\0';
+    snprintf(c->name, sizeof c->name, "%.*s", CONFIG_NAME_BYTES - 1, name_valid(host) ? host : "localhost");
+}
+
+int config_finish(struct config *c, config_report_fn *report, void *ctx)
+{
+    struct config_parse_state p = {.config = c, .file = "configuration", .report = report, .report_ctx = ctx};
+
+    if (c->name[0] == '\0')
+        default_name(c);
+    if (c->runtime_dir[0] == '\0') {
+        const char *xdg = getenv("XDG_RUNTIME_DIR");
+        if (geteuid() == 0)
+            snprintf(c->runtime_dir, sizeof c->runtime_dir, "/run/motet");
+        else if (xdg && strlen(xdg) < 60)
+            snprintf(c->runtime_dir, sizeof c->runtime_dir, "%s/motet", xdg);
+        else
+            snprintf(c->runtime_dir, sizeof c->runtime_dir, "/tmp/motet-%u", (unsigned)geteuid());
+    }
+    if (strlen(c->runtime_dir) > 80)
+        complain(&p, "runtime_dir = %s: expected at most 80 characters, since socket paths are short", c->runtime_dir);
+    if (c->client_socket[0] == '\0')
+        snprintf(c->client_socket, sizeof c->client_socket, "%.80s/client.sock", c->runtime_dir);
+    if (c->status_socket[0] == '\0')
+        snprintf(c->status_socket, sizeof c->status_socket, "%.80s/status.sock", c->runtime_dir);
+    if (c->packet_bytes % 64 != 0)
+        complain(&p, "packet_bytes = %llu: expected a multiple of 64", (unsigned long long)c->packet_bytes);
+    if (c->dead_after_ns < 2 * c->heartbeat_ns)
+        complain(&p, "dead_after: expected at least twice heartbeat, or live links would be taken for dead");
+    for (int i = 0; i < c->n_channels; i++) {
+        struct config_channel *ch = &c->channels[i];
+        p.file = ch->origin.file;
+        p.line = ch->origin.line;
+        if (ch->network[0] == '\0')
+            snprintf(ch->network, sizeof ch->network, "%s", ch->name);
+        if ((ch->interface[0] == '\0') == (ch->cidr[0] == '\0'))
+            complain(&p, "[channel %s]: expected either interface or cidr", ch->name);
+    }
+    if (c->n_channels > 0 && c->key_file[0] == '\0') {
+        p.file = c->channels[0].origin.file;
+        p.line = 0;
+        complain(&p, "key_file in [node] is missing: channels need the cluster key");
+    }
+    return p.n_errors > 0 ? -EINVAL : 0;
+}
+
+static void print_entry(FILE *out, const void *object, const struct config_entry *e)
+{
+    char number[32];
+    const char *help = e->help;
+
+    /* Help, wrapped at 100 columns. */
+    while (*help) {
+        size_t n = strlen(help);
+        if (n > 98) {
+            n = 98;
+            while (n > 0 && help[n] != ' ')
+                n--;
+        }
+        fprintf(out, "# %.*s\n", (int)n, help);
+        help += n;
+        while (*help == ' ')
+            help++;
+    }
+    switch (e->type) {
+    case TYPE_NAME:
+    case TYPE_TEXT:
+        fprintf(out, "%s = %s\n", e->key, object ? load_text(object, e) : e->initial);
+        break;
+    case TYPE_MODE:
+        if (object)
+            fprintf(out, "%s = %04llo\n", e->key, (unsigned long long)load_number(object, e));
+        else
+            fprintf(out, "%s = %s\n", e->key, e->initial);
+        break;
+    case TYPE_CHOICE:
+        fprintf(out, "# One of:");
+        for (const struct config_choice *ch = e->choices; ch->word; ch++)
+            fprintf(out, " %s", ch->word);
+        fprintf(out, "\n");
+        for (const struct config_choice *ch = e->choices; object && ch->word; ch++)
+            if (ch->value == load_number(object, e))
+                fprintf(out, "%s = %s\n", e->key, ch->word);
+        if (!object)
+            fprintf(out, "%s = %s\n", e->key, e->initial);
+        break;
+    default:
+        if (object) {
+            format_number(load_number(object, e), units_of(e->type), number, sizeof number);
+            fprintf(out, "%s = %s\n", e->key, number);
+        } else {
+            fprintf(out, "%s = %s\n", e->key, e->initial);
+        }
+        break;
+    }
+    fprintf(out, "\n");
+}
+
+void config_print(const struct config *c, FILE *out)
+{
+    const char *section = "";
+
+    fprintf(out, "# Configuration of motetd. Drop-ins: *.conf in the directory named like this file with .d after it.\n"
+                 "# Times: ns, us, ms, s, min. Sizes: B, KiB, MiB, GiB.\n\n");
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        if (strcmp(entries[i].section, "channel") == 0)
+            continue;
+        if (strcmp(section, entries[i].section) != 0)
+            fprintf(out, "[%s]\n", entries[i].section);
+        section = entries[i].section;
+        print_entry(out, c, &entries[i]);
+    }
+    fprintf(out, "# One section [channel NAME] for each network card that carries messages, at most %d.\n",
+            CONFIG_MAX_CHANNELS);
+    for (int ch = 0; ch < c->n_channels; ch++) {
+        fprintf(out, "[channel %s]\n", c->channels[ch].name);
+        for (size_t i = 0; i < N_ENTRIES; i++)
+            if (strcmp(entries[i].section, "channel") == 0)
+                print_entry(out, &c->channels[ch], &entries[i]);
+    }
+    if (c->n_channels > 0)
+        return;
+    /* No channel: show the keys, commented out, so that the file is complete and still valid. */
+    char *text = NULL;
+    size_t size = 0;
+    FILE *mem = open_memstream(&text, &size);
+    if (!mem)
+        return;
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if (strcmp(entries[i].section, "channel") == 0)
+            print_entry(mem, NULL, &entries[i]);
+    fclose(mem);
+    fprintf(out, "#\n#[channel left]\n");
+    for (char *line = text, *next; line && *line; line = next) {
+        next = strchr(line, '\n');
+        next = next ? (*next = '\0', next + 1) : line + strlen(line);
+        if (line[0] == '#')
+            fprintf(out, "%s\n", line);
+        else
+            fprintf(out, "#%s\n", line);
+    }
+    free(text);
+}
+
+static bool values_differ(const void *a, const void *b, const struct config_entry *e)
+{
+    if (e->type == TYPE_NAME || e->type == TYPE_TEXT)
+        return strcmp(load_text(a, e), load_text(b, e)) != 0;
+    return load_number(a, e) != load_number(b, e);
+}
+
+int config_reload(struct config *c, const struct config *fresh, config_report_fn *report, void *ctx)
+{
+    struct config_parse_state p = {.file = "reload", .report = report, .report_ctx = ctx};
+
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        const struct config_entry *e = &entries[i];
+        if (strcmp(e->section, "channel") == 0 || !values_differ(c, fresh, e))
+            continue;
+        if (e->reloadable)
+            store_number(c, e, load_number(fresh, e));
+        else
+            complain(&p, "%s in [%s] changed; it takes effect after a restart", e->key, e->section);
+    }
+    if (c->n_channels != fresh->n_channels)
+        complain(&p, "the number of channels changed; it takes effect after a restart");
+    for (int ch = 0; ch < c->n_channels && ch < fresh->n_channels; ch++) {
+        for (size_t i = 0; i < N_ENTRIES; i++) {
+            const struct config_entry *e = &entries[i];
+            if (strcmp(e->section, "channel") != 0 || !values_differ(&c->channels[ch], &fresh->channels[ch], e))
+                continue;
+            if (e->reloadable)
+                store_number(&c->channels[ch], e, load_number(&fresh->channels[ch], e));
+            else
+                complain(&p, "%s in [channel %s] changed; it takes effect after a restart", e->key, c->channels[ch].name);
+        }
+    }
+    return p.n_errors;
+}

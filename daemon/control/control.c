@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/control/control.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/control/fabric.h"
+#include "daemon/control/home.h"
+#include "daemon/control/job.h"
+#include "daemon/control/mail.h"
+#include "daemon/control/session.h"
+#include "daemon/control/spawner.h"
+#include "daemon/node.h"
+#include "proto/control.pb-c.h"
+
+/* ---- mail ---- */
+
+static int mail_forward(void *ctx, uint32_t dst_node, const uint8_t *frame, uint32_t len)
+{
+    (void)ctx, (void)dst_node, (void)frame, (void)len;
+    return -EHOSTUNREACH;
+}
+
+static void deliver_stdio(struct node *node, uint32_t src, const uint8_t *body, uint32_t len)
+{
+    Motet__Stdio *msg = motet__stdio__unpack(NULL, len, body);
+
+    if (!msg)
+        return;
+    if (msg->stream == 0)
+        jobs_on_stdin(node->jobs, src, msg);
+    else
+        homes_on_stdio(node->homes, src, msg, clock_now_ns());
+    motet__stdio__free_unpacked(msg, NULL);
+}
+
+static void deliver_window(struct node *node, uint32_t src, const uint8_t *body, uint32_t len)
+{
+    Motet__StdioWindow *msg = motet__stdio_window__unpack(NULL, len, body);
+
+    if (!msg)
+        return;
+    if (msg->stream == 0)
+        homes_on_stdin_window(node->homes, src, msg);
+    else
+        jobs_on_window(node->jobs, src, msg);
+    motet__stdio_window__free_unpacked(msg, NULL);
+}
+
+static void deliver_to_home(struct node *node, uint32_t src, uint16_t type, const uint8_t *body, uint32_t len)
+{
+    uint64_t now_ns = clock_now_ns();
+
+    if (type == MOTET__FRAME_TYPE__LAUNCHED) {
+        Motet__Launched *msg = motet__launched__unpack(NULL, len, body);
+        if (msg) {
+            homes_on_launched(node->homes, src, msg, now_ns);
+            motet__launched__free_unpacked(msg, NULL);
+        }
+    } else if (type == MOTET__FRAME_TYPE__RANK_EXIT) {
+        Motet__RankExit *msg = motet__rank_exit__unpack(NULL, len, body);
+        if (msg) {
+            homes_on_rank_exit(node->homes, src, msg, now_ns);
+            motet__rank_exit__free_unpacked(msg, NULL);
+        }
+    } else {
+        Motet__Abort *msg = motet__abort__unpack(NULL, len, body);
+        if (msg) {
+            homes_on_abort(node->homes, src, msg, now_ns);
+            motet__abort__free_unpacked(msg, NULL);
+        }
+    }
+}
+
+static void mail_deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *body, uint32_t len)
+{
+    struct node *node = ctx;
+
+    switch (type) {
+    case MOTET__FRAME_TYPE__LAUNCH:
+        jobs_on_launch(node->jobs, src, body, len);
+        break;
+    case MOTET__FRAME_TYPE__START:
+        jobs_on_start(node->jobs, src, body, len);
+        break;
+    case MOTET__FRAME_TYPE__KILL:
+        jobs_on_kill(node->jobs, src, body, len);
+        break;
+    case MOTET__FRAME_TYPE__JOB_END:
+        jobs_on_job_end(node->jobs, src, body, len);
+        break;
+    case MOTET__FRAME_TYPE__STDIO:
+        deliver_stdio(node, src, body, len);
+        break;
+    case MOTET__FRAME_TYPE__STDIO_WINDOW:
+        deliver_window(node, src, body, len);
+        break;
+    case MOTET__FRAME_TYPE__LAUNCHED:
+    case MOTET__FRAME_TYPE__RANK_EXIT:
+    case MOTET__FRAME_TYPE__ABORT:
+        deliver_to_home(node, src, type, body, len);
+        break;
+    default:
+        log_warn("mail of unknown type %u from node %08x, ignoring", type, src);
+        break;
+    }
+}
+
+static uint32_t mail_epoch_of(void *ctx, uint32_t node_id)
+{
+    struct node *node = ctx;
+    return node_id == node->id ? node->epoch : 0;
+}
+
+static void mail_wake(void *ctx)
+{
+    struct node *node = ctx;
+    event_active(node->mail_event, EV_TIMEOUT, 0);
+}
+
+static const struct mail_ops mail_ops = {
+    .forward = mail_forward, .deliver = mail_deliver, .epoch_of = mail_epoch_of, .wake = mail_wake};
+
+/* ---- homes ---- */
+
+static void home_to_node(void *ctx, uint32_t node_id, uint16_t type, const ProtobufCMessage *msg)
+{
+    struct node *node = ctx;
+    int rc = mail_send_msg(node->mail, node_id, type, msg, clock_now_ns());
+
+    if (rc < 0)
+        log_error("a message of type %u to node %08x is lost: %s", type, node_id, strerror(-rc));
+}
+
+static int home_to_client(void *ctx, void *client, uint16_t type, const ProtobufCMessage *msg)
+{
+    (void)ctx;
+    return session_send(client, type, msg);
+}
+
+static size_t home_client_queued(void *ctx, void *client)
+{
+    (void)ctx;
+    return session_queued(client);
+}
+
+static void home_client_done(void *ctx, void *client)
+{
+    (void)ctx;
+    session_finish(client);
+}
+
+static size_t home_nodes(void *ctx, struct place_node *ret_nodes, size_t max)
+{
+    struct node *node = ctx;
+
+    if (max == 0 || node->draining)
+        return 0;
+    ret_nodes[0] = (struct place_node){.name = node->config.name, .node_id = node->id};
+    return 1;
+}
+
+static const struct home_ops home_ops = {.to_node = home_to_node,
+                                         .to_client = home_to_client,
+                                         .client_queued = home_client_queued,
+                                         .client_done = home_client_done,
+                                         .nodes = home_nodes};
+
+/* ---- spawner ---- */
+
+static void on_spawned(void *ctx, uint64_t job, uint32_t rank, int32_t pid, const char *error)
+{
+    struct node *node = ctx;
+    jobs_on_spawned(node->jobs, job, rank, pid, error);
+}
+
+static void on_exited(void *ctx, uint64_t job, uint32_t rank, int32_t status)
+{
+    struct node *node = ctx;
+    jobs_on_exited(node->jobs, job, rank, status);
+}
+
+static void on_spawner_lost(void *ctx)
+{
+    struct node *node = ctx;
+    jobs_on_spawner_lost(node->jobs);
+}
+
+static const struct spawner_ops spawner_ops = {.spawned = on_spawned, .exited = on_exited, .lost = on_spawner_lost};
+
+struct spawner *control_spawner_new(struct node *node, pid_t pid, int fd)
+{
+    return spawner_new(node->base, node->config.spawner, pid, fd, &spawner_ops, node);
+}
+
+/* ---- timers ---- */
+
+static void set_timer(struct event *timer, uint64_t when_ns, uint64_t now_ns)
+{
+    if (when_ns == UINT64_MAX)
+        return;
+    uint64_t left_ns = when_ns > now_ns ? when_ns - now_ns : 0;
+    struct timeval tv = {.tv_sec = (time_t)(left_ns / CLOCK_NS_PER_S),
+                         .tv_usec = (suseconds_t)(left_ns % CLOCK_NS_PER_S / 1000)};
+    evtimer_add(timer, &tv);
+}
+
+static void on_mail(evutil_socket_t fd, short what, void *ctx)
+{
+    struct node *node = ctx;
+    uint64_t now_ns = clock_now_ns();
+
+    (void)fd, (void)what;
+    uint64_t when_ns = mail_run(node->mail, now_ns);
+    uint64_t home_ns = homes_run(node->homes, now_ns);
+    set_timer(node->mail_event, when_ns < home_ns ? when_ns : home_ns, now_ns);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *ctx)
+{
+    struct node *node = ctx;
+
+    (void)fd, (void)what;
+    if (node->draining && homes_count(node->homes) == 0 && jobs_count(node->jobs) == 0)
+        event_base_loopbreak(node->base);
+}
+
+static void on_signal(evutil_socket_t signal, short what, void *ctx)
+{
+    struct node *node = ctx;
+
+    (void)what;
+    if (signal == SIGTERM || signal == SIGINT)
+        control_shutdown(node, signal == SIGTERM ? "the daemon was told to end" : "the daemon was interrupted");
+}
+
+static void on_lifeline(evutil_socket_t fd, short what, void *ctx)
+{
+    struct node *node = ctx;
+    char byte;
+
+    (void)what;
+    if (read(fd, &byte, 1) > 0)
+        return;
+    log_info("lifeline closed, ending");
+    event_base_loopbreak(node->base);
+}
+
+int control_activated_socket(struct node *node, const char *name)
+{
+    (void)node, (void)name;
+    return -1;
+}
+
+void control_shutdown(struct node *node, const char *why)
+{
+    if (node->draining) {
+        event_base_loopbreak(node->base);
+        return;
+    }
+    node->draining = true;
+    log_notice("%s, %u jobs end", why, homes_count(node->homes));
+    homes_end_all(node->homes, why, clock_now_ns());
+    mail_wake(node);
+    on_tick(-1, 0, node);
+}
+
+int control_init(struct node *node)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    struct timeval second = {.tv_sec = 1};
+
+    signal(SIGPIPE, SIG_IGN);
+    node->mail_event = evtimer_new(node->base, on_mail, node);
+    node->tick = event_new(node->base, -1, EV_PERSIST, on_tick, node);
+    node->mail = mail_new(node->id, node->epoch, (size_t)node->config.mail_bytes, &mail_ops, node);
+    node->jobs = jobs_new(node);
+    node->homes = homes_new(node->config.name, node->id, node->epoch, &home_ops, node);
+    if (!node->mail_event || !node->tick || !node->mail || !node->jobs || !node->homes ||
+        event_add(node->tick, &second) < 0)
+        return -ENOMEM;
+    homes_set_grace(node->homes, node->config.kill_grace_ns);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        node->signals[i] = evsignal_new(node->base, signals[i], on_signal, node);
+        if (!node->signals[i] || event_add(node->signals[i], NULL) < 0)
+            return -ENOMEM;
+    }
+    if (node->lifeline_fd >= 0) {
+        node->lifeline = event_new(node->base, node->lifeline_fd, EV_READ | EV_PERSIST, on_lifeline, node);
+        if (!node->lifeline || event_add(node->lifeline, NULL) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+void control_deinit(struct node *node)
+{
+    for (size_t i = 0; i < sizeof node->signals / sizeof node->signals[0]; i++)
+        if (node->signals[i])
+            event_free(node->signals[i]);
+    if (node->lifeline)
+        event_free(node->lifeline);
+    homes_free(node->homes);
+    mail_free(node->mail);
+    if (node->mail_event)
+        event_free(node->mail_event);
+    if (node->tick)
+        event_free(node->tick);
+}

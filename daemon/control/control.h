@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control thread's loop: signals, timers, and who gets which mail. Connects the modules of this folder, which know one
+ * another only through their functions. Control thread.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+struct node;
+struct spawner;
+
+/* Makes mail, jobs, homes, timers and signal handlers of the node. 0 or negative errno. */
+int control_init(struct node *node);
+void control_deinit(struct node *node);
+struct spawner *control_spawner_new(struct node *node, pid_t pid, int fd);
+/* Listening socket of this name that systemd passed, or -1. */
+int control_activated_socket(struct node *node, const char *name);
+/* Ends the daemon: takes no new jobs, waits for those that run (at most a while), leaves the loop. A second call ends at once. */
+void control_shutdown(struct node *node, const char *why);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which rank runs where: turns a Submit into placements. Pure function; control thread and tests.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/control.pb-c.h"
+
+/* A node that takes ranks. */
+struct place_node {
+    const char *name;
+    uint32_t node_id;
+};
+
+struct place_result {
+    size_t n_placements;
+    Motet__Placement **placements;
+};
+
+/*
+ * nodes: those reachable now, the own node first, the others by name. Returns 0 and the placements (to be freed with place_free), or
+ * -EINVAL and one line in error.
+ */
+int place_ranks(const Motet__Submit *submit, const struct place_node *nodes, size_t n_nodes,
+                struct place_result *ret_result, char *error, size_t error_size);
+void place_free(struct place_result *result);

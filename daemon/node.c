@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/node.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "daemon/control/control.h"
+#include "daemon/control/fabric.h"
+#include "daemon/control/home.h"
+#include "daemon/control/hops.h"
+#include "daemon/control/job.h"
+#include "daemon/control/mail.h"
+#include "daemon/control/session.h"
+#include "daemon/control/spawner.h"
+
+uint32_t node_id_of(const char *name)
+{
+    return hash_fnv1a(name, strlen(name));
+}
+
+/* A number that grows with every start, in tenths of a second since 2020: peers tell incarnations by it. Never 0. */
+static uint32_t new_epoch(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    uint32_t epoch = (uint32_t)(((uint64_t)ts.tv_sec - 1577836800u) * 10 + (uint64_t)ts.tv_nsec / 100000000);
+    return epoch ? epoch : 1;
+}
+
+static int open_client_socket(struct node *node)
+{
+    const char *path = node->config.client_socket;
+    int fd = control_activated_socket(node, "client");
+
+    if (fd >= 0)
+        return fd;
+    if (path[0] != '@' && mkdir(node->config.runtime_dir, 0755) < 0 && errno != EEXIST) {
+        log_error("cannot make the directory %s: %s", node->config.runtime_dir, strerror(errno));
+        return -errno;
+    }
+    fd = fd_unix_listen(path, (unsigned)node->config.client_mode);
+    if (fd < 0)
+        log_error("cannot listen on %s: %s", path, fd == -EADDRINUSE ? "another daemon does" : strerror(-fd));
+    return fd;
+}
+
+int node_new(const struct config *config, const char *config_path, bool private_mode, int lifeline_fd,
+             const struct node_start *start, struct node **ret_node)
+{
+    struct node *node = calloc(1, sizeof *node);
+    int rc = -ENOMEM;
+
+    if (!node)
+        return -ENOMEM;
+    node->config = *config;
+    node->config_path = config_path;
+    node->private_mode = private_mode;
+    node->lifeline_fd = lifeline_fd;
+    node->id = node_id_of(node->config.name);
+    node->epoch = new_epoch();
+    node->started_ns = clock_now_ns();
+    node->fenced = node->config.fenced || thread_barrier_register() < 0;
+    if (node->id == 0) {
+        log_error("the name '%s' cannot be used: its number is 0; choose another", node->config.name);
+        rc = -EINVAL;
+        goto fail;
+    }
+    node->base = event_base_new();
+    if (!node->base)
+        goto fail;
+    node->spawner = control_spawner_new(node, start->spawner_pid, start->spawner_fd);
+    if (!node->spawner) {
+        close(start->spawner_fd);
+        goto fail;
+    }
+    rc = hops_new((uint32_t)node->config.packet_bytes, (uint32_t)node->config.n_channels, node->id, node->epoch, &node->hops);
+    if (rc < 0) {
+        log_error("cannot make the node segment: %s", strerror(-rc));
+        goto fail;
+    }
+    rc = fabric_new(node, &node->fabric);
+    if (rc < 0)
+        goto fail;
+    rc = control_init(node);
+    if (rc < 0)
+        goto fail;
+    int fd = open_client_socket(node);
+    if (fd < 0) {
+        rc = fd;
+        goto fail;
+    }
+    node->sessions = sessions_new(node, fd);
+    rc = node->sessions ? fabric_start(node->fabric) : -ENOMEM;
+    if (rc < 0)
+        goto fail;
+    *ret_node = node;
+    return 0;
+fail:
+    node_free(node);
+    return rc;
+}
+
+void node_free(struct node *node)
+{
+    if (!node)
+        return;
+    sessions_free(node->sessions);
+    if (node->sessions && node->config.client_socket[0] != '@' && !node->socket_activated)
+        unlink(node->config.client_socket);
+    node->sessions = NULL;
+    /* Channel threads stop before the memory of jobs goes. */
+    fabric_free(node->fabric);
+    if (node->jobs)
+        jobs_free(node->jobs);
+    control_deinit(node);
+    spawner_free(node->spawner);
+    hops_free(node->hops);
+    if (node->base)
+        event_base_free(node->base);
+    free(node);
+}
+
+int node_run(struct node *node)
+{
+    event_base_dispatch(node->base);
+    return node->exit_code;
+}

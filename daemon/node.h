@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The root object of the daemon: everything a node has, made in order by node_new and undone in reverse by node_free. Made and
+ * used on the control thread.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/config.h"
+
+#define NODE_SOFTWARE "motet " MOTET_VERSION
+
+struct fabric;
+struct homes;
+struct hops;
+struct jobs;
+struct mail;
+struct mesh;
+struct service;
+struct sessions;
+struct spawner;
+struct status;
+struct topology;
+
+struct node {
+    struct config config;
+    const char *config_path; /* NULL: none */
+    bool private_mode;
+    int lifeline_fd; /* private: ends with it; -1: none */
+    uint32_t id, epoch;
+    bool fenced;     /* this node uses full fences */
+    bool draining;
+    int exit_code;
+    uint64_t started_ns;
+
+    struct event_base *base;
+    struct hops *hops;
+    struct fabric *fabric;
+    struct spawner *spawner;
+    struct mail *mail;
+    struct topology *topology;
+    struct mesh *mesh;
+    struct jobs *jobs;
+    struct homes *homes;
+    struct sessions *sessions;
+    struct status *status;
+    struct service *service;
+    struct event *mail_event, *tick, *lifeline, *signals[3];
+    bool socket_activated; /* the sockets belong to systemd */
+};
+
+/* Id of a node of this name. */
+uint32_t node_id_of(const char *name);
+/* What was started before the node exists: the spawner. */
+struct node_start {
+    pid_t spawner_pid;
+    int spawner_fd;
+};
+/* Builds everything; config is copied. 0 or negative errno, logged. */
+int node_new(const struct config *config, const char *config_path, bool private_mode, int lifeline_fd,
+             const struct node_start *start, struct node **ret_node);
+void node_free(struct node *node);
+/* Runs until told to stop. Returns the exit code. */
+int node_run(struct node *node);
