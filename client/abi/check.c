@@ -192,8 +192,8 @@ int check_unsupported(const char *function)
 
 int check_raise_file(int err, const char *function)
 {
-    (void)function;
-    return err;
+    return errhandler_raise_on(errhandler_file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL, "MPI_FILE_NULL", err,
+                               function);
 }
 
 int check_raise_default(int err, const char *function)

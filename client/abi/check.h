@@ -114,8 +114,8 @@ int check_types(const char *argument, const MPI_Datatype *types, MPI_Count n, bo
 /* The error that an unimplemented function raises. */
 CHECK_COLD int check_unsupported(const char *function);
 
-/* Raises on objects that have no module of their own yet: files keep errors to themselves by default (MPI-5.0 section
- * 14.7), windows and sessions hand them to MPI_COMM_SELF's handler. */
+/* Raises for functions on objects that have no module of their own yet: with the default handler of files
+ * (MPI-5.0 section 14.7), or with that of MPI_COMM_SELF for windows and sessions. */
 CHECK_COLD int check_raise_file(int err, const char *function);
 CHECK_COLD int check_raise_default(int err, const char *function);
 

@@ -29,7 +29,6 @@ static int set_up(void **state)
 {
     (void)state;
     assert_int_equal(datatype_init(), 0);
-    errhandler_init();
     world.errhandler = errhandler_return;
     handle_set_predefined((uintptr_t)MPI_COMM_WORLD, &world.obj);
     comm_world = &world;
