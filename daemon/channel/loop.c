@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The channel's thread: turns, and what to do between turns that found no work. It passes through three stages. It spins while
+ * another core can answer (hop table: crowded == 0), and otherwise gives its core to the next thread at once; after some time
+ * without work it sleeps, on one epoll set of the network's wait descriptor, the jobs' bells and the channel's own wake word.
+ *
+ * Sleep is bounded: by the next timer, and, as wait descriptors of networks have been seen to miss a packet, by a time
+ * that grows with the time without work (from 1 ms up to 1 s), so that a miss costs little when anything is going on and
+ * nothing when nothing is.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "daemon/channel/state.h"
+
+#define SLEEP_MIN_NS CLOCK_NS_PER_MS
+#define SLEEP_MAX_NS CLOCK_NS_PER_S
+/* Without a wait descriptor this is how late a packet may be noticed by a sleeping channel. */
+#define SLEEP_BLIND_NS (2 * CLOCK_NS_PER_MS)
+/* Pauses between two turns of a spinning thread. */
+#define PAUSES 8
+
+int loop_init(struct channel *ch)
+{
+    ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (ch->epoll_fd < 0)
+        return -errno;
+    loop_add_fd(ch, ch->hub->wake[ch->idx].event_fd);
+    if (ch->info.caps & NET_CAP_WAIT) {
+        int fd = ch->driver->wait_fd(ch->net);
+        struct epoll_event ev = {.events = EPOLLIN};
+        if (fd >= 0 && epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+void loop_deinit(struct channel *ch)
+{
+    if (ch->epoll_fd >= 0)
+        close(ch->epoll_fd);
+    ch->epoll_fd = -1;
+}
+
+void loop_add_fd(struct channel *ch, int fd)
+{
+    /* Edge-triggered: every ring of the bell is an edge, and nobody has to read the counter. */
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+
+    if (fd >= 0 && epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 && errno != EEXIST)
+        log_warn("channel %s: cannot watch a job's bell: %s", ch->name, strerror(errno));
+}
+
+void loop_remove_fd(struct channel *ch, int fd)
+{
+    epoll_ctl(ch->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* Sleeps until something rings or the time is over. */
+static void wait_for(struct channel *ch, uint64_t timeout_ns)
+{
+    struct epoll_event events[8];
+    struct timespec ts = {.tv_sec = (time_t)(timeout_ns / CLOCK_NS_PER_S), .tv_nsec = (long)(timeout_ns % CLOCK_NS_PER_S)};
+
+    if (epoll_pwait2(ch->epoll_fd, events, 8, &ts, NULL) < 0 && errno == ENOSYS)
+        epoll_wait(ch->epoll_fd, events, 8, (int)((timeout_ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
+}
+
+static void sleep_begin(struct channel *ch)
+{
+    bool barrier = !ch->fenced;
+
+    /* One barrier serves all bells: fenced = true sets the word alone. */
+    bell_sleep_begin(&ch->hub->wake[ch->idx].bell, true);
+    list_foreach (it, &ch->jobs) {
+        struct channel_job *job = list_entry(it, struct channel_job, node);
+        bell_sleep_begin(job->bell, true);
+        barrier |= !job->config.fenced;
+    }
+    if (barrier)
+        thread_barrier_all();
+}
+
+static void sleep_end(struct channel *ch)
+{
+    bell_sleep_end(&ch->hub->wake[ch->idx].bell);
+    list_foreach (it, &ch->jobs)
+        bell_sleep_end(list_entry(it, struct channel_job, node)->bell);
+}
+
+/* How long to sleep at most; 0: not at all. */
+static uint64_t sleep_ns(const struct channel *ch, uint64_t now_ns)
+{
+    uint64_t due = channel_next_ns(ch);
+    uint64_t idle = now_ns - ch->idle_ns;
+    uint64_t limit = idle / 4 < SLEEP_MIN_NS ? SLEEP_MIN_NS : idle / 4 > SLEEP_MAX_NS ? SLEEP_MAX_NS : idle / 4;
+
+    if (!(ch->info.caps & NET_CAP_WAIT) && !ch->net_lost && limit > SLEEP_BLIND_NS)
+        limit = SLEEP_BLIND_NS;
+    if (due <= now_ns)
+        return 0;
+    return due - now_ns < limit ? due - now_ns : limit;
+}
+
+static void go_to_sleep(struct channel *ch, uint64_t now_ns)
+{
+    uint64_t timeout = sleep_ns(ch, now_ns);
+
+    if (timeout == 0)
+        return;
+    sleep_begin(ch);
+    if (!channel_has_work(ch) &&
+        (!(ch->info.caps & NET_CAP_WAIT) || ch->net_lost || ch->driver->wait_ready(ch->net) == 0)) {
+        count_add(&ch->count, COUNT_SLEEPS, 1);
+        wait_for(ch, timeout);
+    }
+    sleep_end(ch);
+}
+
+static void *thread_main(void *arg)
+{
+    struct channel *ch = arg;
+    uint32_t beat = 0;
+
+    thread_set_name(ch->name);
+    ch->idle_ns = clock_now_ns();
+    while (!ch->stop) {
+        uint64_t now = clock_now_ns();
+        uint32_t n = channel_turn(ch, now);
+        atomic_store_explicit(&ch->heartbeat, ++beat, memory_order_relaxed);
+        if (n > 0) {
+            ch->idle_ns = now;
+            continue;
+        }
+        uint32_t mode = atomic_load_explicit(&ch->wait_mode, memory_order_relaxed);
+        bool crowded = atomic_load_explicit(&ch->hops->crowded, memory_order_relaxed) != 0;
+        if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && now - ch->idle_ns >= ch->config.spin_ns)) {
+            /* Nothing will come to join them. */
+            if (rx_acks(ch, true) == 0)
+                go_to_sleep(ch, now);
+        } else if (crowded) {
+            sched_yield();
+        } else {
+            for (int i = 0; i < PAUSES; i++)
+                thread_pause();
+        }
+    }
+    return NULL;
+}
+
+int channel_start(struct channel *ch)
+{
+    if (ch->running)
+        return -EALREADY;
+    ch->stop = false;
+    int rc = pthread_create(&ch->thread, NULL, thread_main, ch);
+    if (rc != 0)
+        return -rc;
+    ch->running = true;
+    return 0;
+}
+
+void channel_stop(struct channel *ch)
+{
+    struct cmd cmd = {.type = CMD_STOP};
+
+    if (!ch->running)
+        return;
+    /* The ring empties in every turn. */
+    while (cmd_send(ch, &cmd) == -EAGAIN)
+        sched_yield();
+    pthread_join(ch->thread, NULL);
+    ch->running = false;
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From the ranks to the network: takes messages from the up rings, copies each into a block, numbers it in the flow to its
+ * destination node, and sends what the flows let go. The copy is deliberate: the rank may die the next moment, networks want
+ * registered memory, and the block is also what is sent again.
+ *
+ * A rank can write anything into its ring at any time. A message's header is copied once, the copy is checked and used; a ring
+ * with rubbish is not read any more, and control is told.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/channel/state.h"
+
+/* Messages taken from one ring before the next one has its turn. */
+#define PER_RING 16u
+/* A ring silent for so long is not polled any more: its rank rings the bell. */
+#define QUIET_NS (2 * CLOCK_NS_PER_MS)
+
+enum { TX_E_BLOCKED = 1, TX_E_POISON };
+
+static void pump(struct channel *ch, struct flow *f);
+
+static void release(struct channel *ch, uint32_t block)
+{
+    if (ch->hub->blocks[block].out)
+        pool_change(&ch->pool, block, BLOCK_ORPHAN);
+    else
+        pool_give(&ch->pool, block);
+}
+
+static void release_all(struct channel *ch, const uint32_t *blocks, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        release(ch, blocks[i]);
+}
+
+void tx_dirty(struct channel *ch, struct flow *f)
+{
+    if (list_empty(&f->dirty))
+        list_append(&ch->dirty_flows, &f->dirty);
+}
+
+static void set_active(struct channel *ch, struct flow *f)
+{
+    bool is = !list_empty(&f->active), should = flow_tx_pending(&f->tx) > 0;
+
+    if (is == should)
+        return;
+    if (should) {
+        list_append(&ch->active_flows, &f->active);
+        ch->n_active++;
+    } else {
+        list_remove(&f->active);
+        ch->n_active--;
+        f->no_route_ns = 0;
+    }
+}
+
+/* The destination has this incarnation now: what was meant for another one is dropped. */
+static void check_epoch(struct channel *ch, struct flow *f)
+{
+    uint32_t epoch = atomic_load_explicit(&ch->hops->entries[f->slot].epoch, memory_order_relaxed);
+
+    if (epoch == 0 || epoch == f->dst_epoch)
+        return;
+    if (f->dst_epoch != 0) {
+        uint32_t n = flow_tx_drop(&f->tx, ch->scratch);
+        release_all(ch, ch->scratch, n);
+        flow_tx_init(&f->tx, &ch->limits);
+        set_active(ch, f);
+        count_add(&ch->count, COUNT_RESETS, 1);
+        if (n > 0) {
+            count_add(&ch->count, COUNT_DROP_EPOCH, n);
+            struct event event = {.type = EVENT_RESTARTED, .slot = f->slot, .value = n};
+            cmd_event(ch, &event);
+        }
+    }
+    f->dst_epoch = epoch;
+}
+
+static struct flow *flow_to(struct channel *ch, uint32_t slot)
+{
+    struct flow *f = &ch->flows[slot];
+
+    if (!f->ready) {
+        flow_tx_init(&f->tx, &ch->limits);
+        list_init(&f->active);
+        list_init(&f->dirty);
+        f->slot = (uint16_t)slot;
+        f->ready = true;
+    }
+    if (atomic_load_explicit(&ch->hops->entries[slot].epoch, memory_order_relaxed) != f->dst_epoch)
+        check_epoch(ch, f);
+    return f;
+}
+
+static int poison(struct up *up, const char *why)
+{
+    up->poisoned = true;
+    up->poison = why;
+    return TX_E_POISON;
+}
+
+/* Takes one message. 0, TX_E_BLOCKED, or TX_E_POISON. */
+static int take(struct channel *ch, struct up *up, const struct ring_slot *slot)
+{
+    struct channel_job *job = up->job;
+    uint32_t len = slot->len;
+    uint32_t peer = slot->peer;
+
+    if (len > ch->packet_bytes)
+        return poison(up, "message longer than a packet");
+    if (peer >= job->layout.shape.n_world)
+        return poison(up, "destination rank that does not exist");
+    const void *payload = ring_payload(&up->ring, slot, len, slot->data_line);
+    if (!payload)
+        return poison(up, "payload outside of the ring");
+
+    const struct segment_world *to = &job->world[peer];
+    const struct segment_node *node = &job->nodes[to->node];
+    struct wire_header local, *h = &local;
+    struct flow *f = NULL;
+    uint32_t block = BLOCK_NONE;
+
+    if (node->slot != 0) {
+        f = flow_to(ch, node->slot);
+        if (flow_tx_room(&f->tx) == 0 || ch->pool.n_use[BLOCK_FLOW] + ch->pool.n_use[BLOCK_ORPHAN] >= ch->tx_max ||
+            ch->pool.n_free <= ch->n_receives / 4)
+            return TX_E_BLOCKED;
+        block = pool_take(&ch->pool, BLOCK_FLOW);
+        h = arena_header(&ch->hub->arena, block);
+    }
+    *h = (struct wire_header){
+        .magic = WIRE_MAGIC,
+        .version = WIRE_VERSION,
+        .type = WIRE_DATA,
+        .flow_channel = (uint8_t)ch->idx,
+        .src_node = ch->node_id,
+        .dst_node = node->node_id,
+        .src_epoch = ch->epoch,
+        .job = job->config.job,
+        .len = len,
+        .src_rank = up->world,
+        .dst_rank = peer,
+        .msg_kind = slot->kind,
+        .msg_flags = slot->flags,
+        .msg_context = slot->context,
+        .msg_source = slot->source,
+        .msg_tag = slot->tag,
+        .msg_order = slot->order,
+    };
+    if (!f) {
+        bool kept = false;
+        if (hold_deliver(ch, job, to->local, h, payload, BLOCK_NONE, &kept) != 0)
+            return TX_E_BLOCKED;
+        count_add(&ch->count, COUNT_MSGS_LOCAL, 1);
+    } else {
+        memcpy(h + 1, payload, len);
+        h->flags = f->tx.first ? WIRE_F_FIRST : 0;
+        h->seq = flow_tx_add(&f->tx, block, (uint32_t)sizeof *h + len);
+        set_active(ch, f);
+        tx_dirty(ch, f);
+    }
+    ring_advance(&up->ring, len);
+    count_add(&ch->count, COUNT_MSGS_UP, 1);
+    return 0;
+}
+
+static void report_poison(struct channel *ch, struct up *up)
+{
+    struct event event = {
+        .type = EVENT_POISONED, .job = up->job->config.job, .rank = up->world, .text = up->poison};
+
+    if (up->poison && cmd_event(ch, &event))
+        up->poison = NULL;
+}
+
+static uint32_t drain(struct channel *ch, struct up *up, uint32_t budget)
+{
+    uint32_t n = 0;
+
+    if (up->poisoned) {
+        report_poison(ch, up);
+        return 0;
+    }
+    up->blocked = false;
+    while (n < budget) {
+        const struct ring_slot *slot = ring_peek(&up->ring);
+        if (!slot)
+            break;
+        int rc = take(ch, up, slot);
+        if (rc == TX_E_BLOCKED) {
+            up->blocked = true;
+            break;
+        }
+        if (rc == TX_E_POISON) {
+            count_add(&ch->count, COUNT_POISONED, 1);
+            report_poison(ch, up);
+            break;
+        }
+        n++;
+    }
+    return n;
+}
+
+void tx_activate_up(struct channel *ch, struct up *up)
+{
+    if (up->gone)
+        return;
+    up->last_ns = ch->now_ns;
+    if (up->active)
+        return;
+    up->active = true;
+    if (up->known)
+        list_remove(&up->node);
+    up->known = true;
+    list_append(&ch->ups_active, &up->node);
+    /* seq_cst: bell_notify reads it. A producer that saw 0 has rung the bell. */
+    atomic_store_explicit(&up->ring.shared->active, 1, memory_order_seq_cst);
+}
+
+static void quieten(struct channel *ch, struct up *up)
+{
+    up->active = false;
+    list_remove(&up->node);
+    list_append(&ch->ups_quiet, &up->node);
+    /* A producer that still saw 1 does not ring; the quiet rings are looked at, one per turn and all before sleeping. */
+    atomic_store_explicit(&up->ring.shared->active, 0, memory_order_seq_cst);
+}
+
+static void hear_bells(struct channel *ch)
+{
+    list_foreach (it, &ch->jobs) {
+        struct channel_job *job = list_entry(it, struct channel_job, node);
+        for (uint32_t w = 0; w < job->n_words; w++) {
+            uint64_t bits = bell_collect(job->bell, w);
+            while (bits) {
+                uint32_t r = w * 64 + (uint32_t)__builtin_ctzll(bits);
+                bits &= bits - 1;
+                /* Ranks can set any bit. */
+                if (r < job->n_local)
+                    tx_activate_up(ch, &job->ups[r]);
+            }
+        }
+    }
+}
+
+uint32_t tx_poll(struct channel *ch, uint32_t budget)
+{
+    uint32_t n = 0;
+
+    hear_bells(ch);
+    if (!list_empty(&ch->ups_quiet)) {
+        struct list *first = ch->ups_quiet.next;
+        list_remove(first);
+        list_append(&ch->ups_quiet, first);
+        struct up *up = list_entry(first, struct up, node);
+        if (!up->poisoned && ring_peek(&up->ring))
+            tx_activate_up(ch, up);
+    }
+    struct list *last = ch->ups_active.prev;
+    list_foreach_safe (it, &ch->ups_active) {
+        if (n >= budget)
+            break;
+        struct up *up = list_entry(it, struct up, node);
+        uint32_t got = drain(ch, up, PER_RING);
+        bool end = it == last;
+        if (got > 0) {
+            n += got;
+            up->last_ns = ch->now_ns;
+            if (ch->ups_active.next != ch->ups_active.prev) {
+                /* Others have their turn before this one comes again. */
+                list_remove(it);
+                list_append(&ch->ups_active, it);
+            }
+        } else if (!up->blocked && !up->draining && !up->poison && ch->now_ns - up->last_ns > QUIET_NS) {
+            quieten(ch, up);
+        }
+        if (end)
+            break;
+    }
+    return n;
+}
+
+bool tx_has_work(struct channel *ch)
+{
+    list_foreach (it, &ch->jobs) {
+        struct channel_job *job = list_entry(it, struct channel_job, node);
+        for (uint32_t w = 0; w < job->n_words; w++)
+            if (atomic_load_explicit(&job->bell->rung[w], memory_order_acquire) != 0)
+                return true;
+    }
+    list_foreach (it, &ch->ups_active) {
+        struct up *up = list_entry(it, struct up, node);
+        if (!up->blocked && !up->poisoned && ring_peek(&up->ring))
+            return true;
+    }
+    list_foreach (it, &ch->ups_quiet) {
+        struct up *up = list_entry(it, struct up, node);
+        if (!up->poisoned && ring_peek(&up->ring))
+            return true;
+    }
+    return false;
+}
+
+/* Sends one packet of the flow over this way. False if it could not be handed over. */
+static bool transmit(struct channel *ch, struct flow *f, uint32_t seq, hop_word way)
+{
+    struct flow_packet *p = flow_tx_packet(&f->tx, seq);
+    struct block *b = &ch->hub->blocks[p->block];
+    struct wire_header *h = arena_header(&ch->hub->arena, p->block);
+    bool again = seq != f->tx.send_next;
+    uint32_t block = p->block, len = p->len;
+
+    h->hops_left = WIRE_MAX_HOPS;
+    h->dst_epoch = f->dst_epoch;
+    h->flags = (uint8_t)((h->flags & WIRE_F_FIRST) | (flow_tx_last(&f->tx) ? WIRE_F_ACK : 0));
+    h->sent_us = (uint32_t)(ch->now_ns / CLOCK_NS_PER_US);
+    wire_seal(h);
+    b->len = len;
+    b->out = true;
+    /* Numbered before it goes: sending may fail at once, and then finds it lost. */
+    flow_tx_sent(&f->tx, seq, (uint32_t)(way & 0xffffff), ch->now_ns);
+    if (!relay_out(ch, way, block)) {
+        b->out = false;
+        flow_tx_lost(&f->tx, seq);
+        return false;
+    }
+    f->last_word = way;
+    f->packets++;
+    f->bytes += len;
+    if (again)
+        count_add(&ch->count, COUNT_RESENT, 1);
+    return true;
+}
+
+static void pump(struct channel *ch, struct flow *f)
+{
+    uint32_t seq;
+    /* Sending may fail and come back at once; such packets wait for the next turn. */
+    uint32_t budget = FLOW_WINDOW;
+
+    while (budget-- > 0 && flow_tx_next(&f->tx, &seq)) {
+        struct flow_packet *p = flow_tx_packet(&f->tx, seq);
+        hop_word way = f->dst_epoch ? relay_route(ch, f->slot, p->len, &f->pick, true) : HOP_NONE;
+        if (way == HOP_NONE) {
+            if (f->no_route_ns == 0)
+                f->no_route_ns = ch->now_ns ? ch->now_ns : 1;
+            break;
+        }
+        f->no_route_ns = 0;
+        if (ch->hub->blocks[p->block].out) {
+            /* Its last transmission has not left this node. Over the same way there is no point in repeating it; over another
+             * one a copy goes, since the first may be read any moment. */
+            uint32_t copy = BLOCK_NONE;
+            if (f->tx.paths[p->path].key != (uint32_t)(way & 0xffffff) && ch->pool.n_free > ch->n_receives / 4)
+                copy = pool_take(&ch->pool, BLOCK_FLOW);
+            if (copy == BLOCK_NONE) {
+                flow_tx_defer(&f->tx, seq, ch->now_ns);
+                continue;
+            }
+            memcpy(arena_at(&ch->hub->arena, copy), arena_at(&ch->hub->arena, p->block), p->len);
+            release(ch, p->block);
+            p->block = copy;
+        }
+        if (!transmit(ch, f, seq, way)) {
+            tx_dirty(ch, f);
+            break;
+        }
+    }
+    if (f->tx.deadline_ns < ch->flow_due_ns)
+        ch->flow_due_ns = f->tx.deadline_ns;
+}
+
+void tx_pump_dirty(struct channel *ch)
+{
+    struct list todo;
+
+    if (list_empty(&ch->dirty_flows))
+        return;
+    /* Flows that become dirty meanwhile wait for the next turn. */
+    todo = ch->dirty_flows;
+    todo.next->prev = todo.prev->next = &todo;
+    list_init(&ch->dirty_flows);
+    while (!list_empty(&todo)) {
+        struct flow *f = list_entry(todo.next, struct flow, dirty);
+        list_remove(&f->dirty);
+        pump(ch, f);
+    }
+}
+
+void tx_on_ack(struct channel *ch, uint32_t src_slot, const struct wire_header *h)
+{
+    struct flow *f = &ch->flows[src_slot];
+    struct wire_ack ack = {0};
+    const uint32_t fixed = offsetof(struct wire_ack, selective);
+
+    if (!f->ready || h->src_epoch != f->dst_epoch || h->len < fixed || h->len > sizeof ack || (h->len - fixed) % 8 != 0) {
+        count_add(&ch->count, COUNT_DROP_BAD, 1);
+        return;
+    }
+    memcpy(&ack, h + 1, h->len);
+    count_add(&ch->count, COUNT_ACKS_IN, 1);
+    uint32_t n = flow_tx_ack(&f->tx, &ack, (h->len - fixed) / 8, ch->now_ns, ch->scratch);
+    release_all(ch, ch->scratch, n);
+    set_active(ch, f);
+    if (flow_tx_pending(&f->tx) > 0)
+        tx_dirty(ch, f);
+}
+
+void tx_on_reset(struct channel *ch, uint32_t src_slot, const struct wire_header *h)
+{
+    struct flow *f = &ch->flows[src_slot];
+
+    /* The hop table is the authority on incarnations; the reset only makes us look at once. */
+    (void)h;
+    if (f->ready)
+        check_epoch(ch, f);
+}
+
+void tx_on_lost(struct channel *ch, uint32_t block)
+{
+    const struct wire_header *h = arena_header(&ch->hub->arena, block);
+    uint32_t slot = channel_slot_of(ch, h->dst_node);
+
+    if (slot == UINT32_MAX || !ch->flows[slot].ready)
+        return;
+    struct flow *f = &ch->flows[slot];
+    if (!flow_tx_holds(&f->tx, h->seq) || flow_tx_packet(&f->tx, h->seq)->block != block)
+        return;
+    flow_tx_lost(&f->tx, h->seq);
+    tx_dirty(ch, f);
+}
+
+void tx_on_routes(struct channel *ch)
+{
+    list_foreach_safe (it, &ch->active_flows) {
+        struct flow *f = list_entry(it, struct flow, active);
+        const struct hop_entry *e = &ch->hops->entries[f->slot];
+        uint32_t keys[1 + HOP_MAX_WIDE], n = 0;
+
+        check_epoch(ch, f);
+        hop_word way = atomic_load_explicit(&e->quick, memory_order_relaxed);
+        if (way != HOP_NONE)
+            keys[n++] = (uint32_t)(way & 0xffffff);
+        for (uint32_t i = 0; i < HOP_MAX_WIDE; i++) {
+            way = atomic_load_explicit(&e->wide[i], memory_order_relaxed);
+            if (way != HOP_NONE)
+                keys[n++] = (uint32_t)(way & 0xffffff);
+        }
+        flow_tx_reroute(&f->tx, keys, n);
+        tx_dirty(ch, f);
+    }
+}
+
+void tx_timers(struct channel *ch)
+{
+    uint64_t due = UINT64_MAX;
+
+    list_foreach (it, &ch->active_flows) {
+        struct flow *f = list_entry(it, struct flow, active);
+        if (f->tx.deadline_ns <= ch->now_ns) {
+            uint32_t n = flow_tx_timeout(&f->tx, ch->now_ns);
+            if (n > 0) {
+                count_add(&ch->count, COUNT_TIMEOUTS, n);
+                tx_dirty(ch, f);
+            }
+        }
+        if (f->tx.deadline_ns < due)
+            due = f->tx.deadline_ns;
+    }
+    ch->flow_due_ns = due;
+}
+
+void tx_no_route(struct channel *ch)
+{
+    list_foreach_safe (it, &ch->active_flows) {
+        struct flow *f = list_entry(it, struct flow, active);
+        if (f->no_route_ns == 0)
+            continue;
+        if (ch->now_ns - f->no_route_ns < ch->config.unreachable_after_ns) {
+            tx_dirty(ch, f);
+            continue;
+        }
+        uint32_t n = flow_tx_drop(&f->tx, ch->scratch);
+        release_all(ch, ch->scratch, n);
+        set_active(ch, f);
+        count_add(&ch->count, COUNT_DROP_UNREACHABLE, n);
+        struct event event = {.type = EVENT_UNREACHABLE, .slot = f->slot, .value = n};
+        cmd_event(ch, &event);
+    }
+}
