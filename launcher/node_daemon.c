@@ -39,30 +39,56 @@ int node_daemon_connect(const char *variable, const char *file, char *ret_path, 
     return -ENOENT;
 }
 
-/* The program: named by a variable, beside this one as installed, in the build directory, or where the build was to install it. */
+/* The directory of this program. 0 or negative errno. */
+static int own_directory(char *path, size_t room)
+{
+    ssize_t n = readlink("/proc/self/exe", path, room - 1);
+
+    if (n < 0)
+        return -errno;
+    path[n] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    return 0;
+}
+
+/* The first of two places relative to this program (installed, build directory) that holds an executable. 0 or -ENOENT. */
+static int find_beside(const char *installed, const char *built, char *path, size_t room)
+{
+    char own[PATH_MAX];
+
+    if (own_directory(own, sizeof own) < 0)
+        return -ENOENT;
+    for (int i = 0; i < 2; i++) {
+        if ((size_t)snprintf(path, room, "%s/%s", own, i == 0 ? installed : built) < room && access(path, X_OK) == 0)
+            return 0;
+    }
+    return -ENOENT;
+}
+
+/* The daemon: named by a variable, beside this program, or where the build was to install it. */
 static int find_program(char *path, size_t room)
 {
-    static const char *const places[] = {"/../sbin/motetd", "/../daemon/motetd"};
     const char *named = getenv("MOTET_MOTETD");
-    char own[PATH_MAX];
 
     if (named && *named) {
         snprintf(path, room, "%s", named);
         return access(path, X_OK) == 0 ? 0 : -errno;
     }
-    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (n > 0) {
-        own[n] = '\0';
-        char *slash = strrchr(own, '/');
-        if (slash)
-            *slash = '\0';
-        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-            if ((size_t)snprintf(path, room, "%s%s", own, places[i]) < room && access(path, X_OK) == 0)
-                return 0;
-        }
-    }
+    if (find_beside("../sbin/motetd", "../daemon/motetd", path, room) == 0)
+        return 0;
     snprintf(path, room, "%s/motetd", MOTET_SBINDIR);
     return access(path, X_OK) == 0 ? 0 : -errno;
+}
+
+/* A daemon that was moved together with this program, or not installed at all, is told where its spawner is. */
+static void tell_spawner(void)
+{
+    char path[PATH_MAX];
+
+    if (find_beside("../libexec/motet-spawner", "motet-spawner", path, sizeof path) == 0)
+        setenv("MOTET_SPAWNER", path, 0);
 }
 
 static _Noreturn void run_daemon(const char *path, int lifeline, int ready)
@@ -78,6 +104,7 @@ static _Noreturn void run_daemon(const char *path, int lifeline, int ready)
     snprintf(number, sizeof number, "%d", lifeline);
     if (null < 0 || dup2(null, 0) < 0 || dup2(ready, 1) < 0 || fcntl(lifeline, F_SETFD, 0) < 0)
         _exit(126);
+    tell_spawner();
     execl(path, path, "--private", "--lifeline", number, (char *)NULL);
     fprintf(stderr, "mpiexec: cannot run %s: %s\n", path, strerror(errno));
     _exit(127);

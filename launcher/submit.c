@@ -11,7 +11,8 @@
 
 /* What tells a rank who it is. A rank that starts mpiexec must not pass its own identity on. */
 static const char *const identity[] = {"MOTET_SOCKET=", "MOTET_JOB=", "MOTET_RANK=", "MOTET_SIZE=", "MOTET_KEY=", "MOTET_NODE=",
-                                       "MOTET_LOCAL_RANK=", "MOTET_LOCAL_SIZE=", "PMI_", "PMIX_", "OMPI_COMM_WORLD_"};
+                                       "MOTET_LOCAL_RANK=", "MOTET_LOCAL_SIZE=", "MOTET_APP=", "PMI_", "PMIX_", "OMPI_COMM_WORLD_",
+                                       "MPI_LOCALRANKID=", "MPI_LOCALNRANKS="};
 
 static bool is_identity(const char *pair)
 {

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * motetctl: looks into the daemon of this node, and through it into the cluster, by the status socket. Prints tables for people or, with
+ * --json, the data as it came.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launcher/number.h"
+#include "launcher/show.h"
+#include "launcher/status_client.h"
+
+#define EXIT_FAILED 1
+#define EXIT_USAGE  2
+#define ANSWER_LIMIT_NS (10 * CLOCK_NS_PER_S)
+
+static const char usage[] =
+    "Usage: motetctl [options] command\n"
+    "Shows the state of the Motet daemon of this node, of its cluster and of the jobs on it.\n\n"
+    "Commands:\n"
+    "  info        this daemon: version, node, sockets, defaults\n"
+    "  nodes       nodes of the cluster, and whether they are reachable\n"
+    "  networks    networks and who is on them\n"
+    "  channels    this node's channels: interface, provider, address\n"
+    "  links       neighbours of this node on each network\n"
+    "  routes      next hops to every node\n"
+    "  jobs        running jobs\n"
+    "  ranks       ranks: node, process, state, messages\n"
+    "  queues      what waits in them: posted receives, unexpected messages, sends\n"
+    "  counters    packets, bytes, losses, waits of every channel\n"
+    "  set NAME VALUE   changes a setting of the daemon, or with --job of a job\n"
+    "  kill JOB    ends a job\n\n"
+    "Options:\n"
+    "  -s, --socket PATH     status socket (@name: an abstract one)\n"
+    "  -N, --node NODE       of another node\n"
+    "  -j, --job JOB         only this job\n"
+    "  -r, --rank RANK       only this rank\n"
+    "  -J, --json            the data as JSON\n"
+    "  -w, --watch SECONDS   again and again\n"
+    "  -V, --version         version\n"
+    "  -h, --help            this text\n";
+
+static const char *const views[] = {"info", "nodes", "networks", "channels", "links", "routes", "jobs", "ranks", "queues", "counters"};
+
+static const struct option long_options[] = {
+    {"socket", required_argument, NULL, 's'}, {"node", required_argument, NULL, 'N'},
+    {"job", required_argument, NULL, 'j'},    {"rank", required_argument, NULL, 'r'},
+    {"json", no_argument, NULL, 'J'},         {"watch", required_argument, NULL, 'w'},
+    {"version", no_argument, NULL, 'V'},      {"help", no_argument, NULL, 'h'},
+    {0}};
+
+struct arguments {
+    const char *socket, *node, *job;
+    uint32_t rank;
+    bool has_rank, json;
+    uint64_t watch_ns; /* 0: once */
+    json_t *request;   /* without id */
+};
+
+static int usage_error(const char *fmt, const char *what)
+{
+    fprintf(stderr, "motetctl: ");
+    fprintf(stderr, fmt, what);
+    fprintf(stderr, " (see motetctl --help)\n");
+    return EXIT_USAGE;
+}
+
+/* Options, wherever they stand. Returns 0 to go on, else the exit code plus one. */
+static int parse_options(int argc, char **argv, struct arguments *a)
+{
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "s:N:j:r:Jw:Vh", long_options, NULL)) != -1) {
+        switch (opt) {
+        case 's':
+            a->socket = optarg;
+            break;
+        case 'N':
+            a->node = optarg;
+            break;
+        case 'j':
+            a->job = optarg;
+            break;
+        case 'r':
+            if (number_parse(optarg, strlen(optarg), 0, UINT32_MAX, &a->rank) < 0)
+                return usage_error("--rank %s: expected a number", optarg) + 1;
+            a->has_rank = true;
+            break;
+        case 'J':
+            a->json = true;
+            break;
+        case 'w':
+            if (number_parse_seconds(optarg, &a->watch_ns) < 0)
+                return usage_error("--watch %s: expected seconds", optarg) + 1;
+            break;
+        case 'V':
+            puts("motetctl (Motet) " MOTET_VERSION);
+            return 1;
+        case 'h':
+            fputs(usage, stdout);
+            return 1;
+        default:
+            return EXIT_USAGE + 1;
+        }
+    }
+    return 0;
+}
+
+static bool is_view(const char *word)
+{
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        if (strcmp(views[i], word) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A value as JSON if it is a number or truth value, else as text. */
+static json_t *json_value(const char *text)
+{
+    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+
+    if (value && (json_is_number(value) || json_is_boolean(value)))
+        return value;
+    json_decref(value);
+    return json_string(text);
+}
+
+/* The command's words. 0 or the exit code. */
+static int parse_command(int n, char **words, struct arguments *a)
+{
+    int wanted = 1;
+
+    if (n == 0)
+        return usage_error("no command given%s", "");
+    a->request = json_object();
+    if (is_view(words[0])) {
+        json_object_set_new(a->request, "get", json_string(words[0]));
+    } else if (strcmp(words[0], "set") == 0) {
+        wanted = 3;
+        if (n >= 3) {
+            json_object_set_new(a->request, "set", json_string(words[1]));
+            json_object_set_new(a->request, "value", json_value(words[2]));
+        }
+    } else if (strcmp(words[0], "kill") == 0) {
+        wanted = 2;
+        if (n >= 2)
+            json_object_set_new(a->request, "kill", json_string(words[1]));
+    } else {
+        return usage_error("'%s': unknown command", words[0]);
+    }
+    if (n < wanted)
+        return usage_error(wanted == 3 ? "%s: expected a name and a value" : "%s: expected a job", words[0]);
+    if (n > wanted)
+        return usage_error("'%s': nothing is expected here", words[wanted]);
+    if (a->node)
+        json_object_set_new(a->request, "node", json_string(a->node));
+    if (a->job)
+        json_object_set_new(a->request, "job", json_string(a->job));
+    if (a->has_rank)
+        json_object_set_new(a->request, "rank", json_integer(a->rank));
+    return 0;
+}
+
+/* Asks once and prints. Returns the exit code. */
+static int ask(int fd, const struct arguments *a, json_int_t id)
+{
+    json_t *request = json_copy(a->request), *data;
+    char why[512];
+
+    json_object_set_new(request, "id", json_integer(id));
+    if (status_client_ask(fd, request, ANSWER_LIMIT_NS, &data, why, sizeof why) < 0) {
+        fprintf(stderr, "motetctl: %s\n", why);
+        return EXIT_FAILED;
+    }
+    if (a->json) {
+        json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+        putchar('\n');
+    } else if (json_object_get(a->request, "get")) {
+        show_data(data, stdout);
+    }
+    json_decref(data);
+    return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
+}
+
+static int run(const struct arguments *a)
+{
+    char why[1024];
+    FD_AUTO fd = status_client_connect(a->socket, why, sizeof why);
+    bool clear = a->watch_ns && !a->json && isatty(STDOUT_FILENO);
+    int code = 0;
+
+    if (fd < 0) {
+        fprintf(stderr, "motetctl: %s\n", why);
+        return EXIT_FAILED;
+    }
+    for (json_int_t id = 1; code == 0; id++) {
+        if (clear)
+            fputs("\033[H\033[2J", stdout);
+        code = ask(fd, a, id);
+        if (!a->watch_ns)
+            break;
+        poll(NULL, 0, (int)(a->watch_ns / CLOCK_NS_PER_MS));
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = {0};
+    int rc = parse_options(argc, argv, &a);
+
+    if (rc != 0)
+        return rc - 1;
+    rc = parse_command(argc - optind, argv + optind, &a);
+    if (rc == 0)
+        rc = run(&a);
+    json_decref(a.request);
+    return rc;
+}

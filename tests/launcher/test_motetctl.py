@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""motetctl against a status socket that this test answers."""
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import program
+
+
+class Daemon:
+    """Answers every request line with what `answer` makes of it."""
+
+    def __init__(self, name, answer):
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(name)
+        self.listener.listen(5)
+        self.listener.settimeout(10)
+        self.answer = answer
+        self.requests = []
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        try:
+            while True:
+                connection, _ = self.listener.accept()
+                with connection, connection.makefile("rwb") as f:
+                    for line in f:
+                        self.requests.append(json.loads(line))
+                        reply = self.answer(self.requests[-1])
+                        if reply is None:
+                            break
+                        f.write(reply if isinstance(reply, bytes) else json.dumps(reply).encode() + b"\n")
+                        f.flush()
+        except OSError:
+            pass
+
+    def close(self):
+        # shutdown wakes the accept of the other thread; close alone would not.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join(5)
+
+
+def reply(data):
+    return lambda request: {"version": 1, "id": request["id"], "ok": True, "data": data}
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    daemons = []
+
+    def begin(answer, name=None):
+        path = name or str(tmp_path / "status.sock")
+        daemons.append(Daemon(path, answer))
+        daemons[-1].path = path
+        return daemons[-1]
+
+    yield begin
+    for d in daemons:
+        d.close()
+
+
+def ctl(*args, env=None, limit=15):
+    return subprocess.run([program("launcher/motetctl"), *args], capture_output=True, text=True, timeout=limit, check=False,
+                          env={"PATH": os.environ["PATH"], **(env or {})})
+
+
+def show(daemon, data, *args):
+    d = daemon(reply(data))
+    done = ctl("-s", d.path, *(args or ["queues"]))
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return done.stdout
+
+
+def test_table_has_every_column_and_units(daemon):
+    text = show(daemon, [
+        {"node": "n1", "rank": 3, "bytes": 1536, "age_ns": 2_500_000_000, "rtt_us": 40, "up": True, "peers": ["a", "b"]},
+        {"node": "node-with-long-name", "rank": 12, "bytes": 7, "age_ns": 90_000_000_000, "extra": {"deep": None}},
+    ])
+    heading, first, second = text.splitlines()
+    assert heading.split() == ["NODE", "RANK", "BYTES", "AGE", "RTT", "UP", "PEERS", "EXTRA.DEEP"]
+    assert first.split("  ")[0].strip() == "n1"
+    for part in ("1.50 KiB", "2.50 s", "40.0 us", "yes", "a,b"):
+        assert part in first
+    for part in ("7 B", "1 min 30 s", " - "):
+        assert part.strip() in second
+    # Numbers stand right-aligned under their heading.
+    assert heading.index("RANK") + 4 == first.index("3", heading.index("RANK")) + 1 == second.index("12") + 2
+
+
+def test_wide_and_low_tables_are_turned(daemon):
+    row = {f"counter_{i}": i * 1000 for i in range(20)}
+    lines = show(daemon, [dict(row, channel="left"), dict(row, channel="right")], "counters").splitlines()
+    assert lines[0].split() == ["COUNTER", "0", "0", "0"] and lines[-1].split() == ["CHANNEL", "left", "right"]
+    assert len(lines) == 21
+
+
+def test_object_is_a_list(daemon):
+    assert show(daemon, {"version": "0.1.0", "node": "n1"}, "info").split() == ["VERSION", "0.1.0", "NODE", "n1"]
+
+
+def test_nothing_to_show(daemon):
+    assert show(daemon, []) == "none\n"
+
+
+def test_control_characters_do_not_reach_the_terminal(daemon):
+    assert "\x1b" not in show(daemon, [{"name": "a\x1b[2Jb\nc"}])
+
+
+def test_json_is_the_data_as_it_came(daemon):
+    data = [{"b": 1, "a": {"x": [1, None, 2.5]}, "bytes": 10**15}]
+    assert json.loads(show(daemon, data, "--json", "jobs")) == data
+
+
+@pytest.mark.parametrize("args, request_", [
+    (["queues", "--job", "00ab", "-r", "3", "--node", "n2"], {"get": "queues", "job": "00ab", "rank": 3, "node": "n2"}),
+    (["set", "wait", "spin", "-j", "1"], {"set": "wait", "value": "spin", "job": "1"}),
+    (["set", "limit", "12"], {"set": "limit", "value": 12}),
+])
+def test_requests(daemon, args, request_):
+    d = daemon(reply([]))
+    assert ctl("-s", d.path, *args).returncode == 0
+    assert d.requests == [dict(request_, id=1)]
+
+
+def test_large_answer(daemon):
+    rows = [{"rank": i, "text": "x" * 200} for i in range(20000)]
+    d = daemon(reply(rows))
+    assert len(ctl("-s", d.path, "ranks").stdout.splitlines()) == 20001
+
+
+def test_watch_asks_again(daemon):
+    count = []
+
+    def answer(request):
+        count.append(request["id"])
+        return reply([{"n": len(count)}])(request) if len(count) < 4 else None
+
+    d = daemon(answer)
+    done = ctl("-s", d.path, "-w", "0.05", "nodes")
+    assert count == [1, 2, 3, 4] and done.stdout.count("N\n") == 3
+    assert done.returncode == 1 and done.stderr == "motetctl: the daemon closed the connection\n"
+
+
+@pytest.mark.parametrize("answer, message", [
+    (lambda r: {"version": 1, "id": r["id"], "ok": False, "error": "no such job"}, "no such job"),
+    (lambda r: {"version": 1, "id": r["id"], "ok": False, "error": {"code": 3, "message": "no"}}, "no"),
+    (lambda r: {"version": 2, "ok": True}, "the daemon speaks another version of the status protocol than the 1 of this motetctl"),
+    (lambda r: {"version": 1, "id": 99, "ok": True}, "the answer belongs to another request"),
+    (lambda r: None, "the daemon closed the connection"),
+])
+def test_refusals(daemon, answer, message):
+    d = daemon(answer)
+    done = ctl("-s", d.path, "nodes")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"motetctl: {message}\n")
+
+
+def test_rubbish(daemon):
+    d = daemon(lambda r: b"{]\n")
+    done = ctl("-s", d.path, "nodes")
+    assert done.returncode == 1 and "not JSON" in done.stderr
+
+
+def test_daemon_that_is_silent(daemon):
+    d = daemon(lambda r: time.sleep(12))
+    begin = time.monotonic()
+    done = ctl("-s", d.path, "nodes")
+    assert done.returncode == 1 and "does not answer" in done.stderr and time.monotonic() - begin < 12
+
+
+@pytest.mark.parametrize("args, message", [
+    ([], "no command given (see motetctl --help)"),
+    (["frobnicate"], "'frobnicate': unknown command (see motetctl --help)"),
+    (["nodes", "x"], "'x': nothing is expected here (see motetctl --help)"),
+    (["set", "x"], "set: expected a name and a value (see motetctl --help)"),
+    (["kill"], "kill: expected a job (see motetctl --help)"),
+    (["-r", "x", "ranks"], "--rank x: expected a number (see motetctl --help)"),
+    (["-w", "0", "ranks"], "--watch 0: expected seconds (see motetctl --help)"),
+])
+def test_bad_command_lines(args, message):
+    done = ctl(*args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"motetctl: {message}\n")
+
+
+def test_named_socket_that_is_not_there():
+    done = ctl("nodes", env={"MOTET_STATUS_SOCKET": "/nowhere/status"})
+    assert done.returncode == 1 and done.stderr == "motetctl: cannot connect to /nowhere/status: No such file or directory\n"
+
+
+def test_runtime_directory(daemon, tmp_path):
+    (tmp_path / "motet").mkdir()
+    daemon(reply([{"a": 1}]), name=str(tmp_path / "motet" / "status.sock"))
+    done = ctl("nodes", env={"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert done.stdout == "A\n1\n"
+
+
+def private_names():
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as f:
+        return [line.split()[-1] for line in f if f"@motet-{os.getuid()}-" in line and line.rstrip().endswith("-status")]
+
+
+@pytest.mark.skipif(os.path.exists("/run/motet/status.sock"), reason="a system daemon runs here")
+def test_private_daemons_are_found(daemon):
+    if private_names():
+        pytest.skip("private daemons run here")
+    mine = f"motet-{os.getuid()}-{os.getpid()}"
+    daemon(reply([{"a": 1}]), name=f"\0{mine}1-status")
+    assert ctl("nodes").stdout == "A\n1\n"
+    daemon(reply([]), name=f"\0{mine}2-status")
+    done = ctl("nodes")
+    assert done.returncode == 1 and f"@{mine}1-status" in done.stderr and f"@{mine}2-status" in done.stderr
