@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/number.h"
-#include "launcher/show.h"
-#include "launcher/status_client.h"
+#include "launcher/motetctl_show.h"
+#include "launcher/motetctl_ask.h"
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
@@ -176,7 +176,7 @@ static int ask(int fd, const struct arguments *a, json_int_t id)
     char why[512];
 
     json_object_set_new(request, "id", json_integer(id));
-    if (status_client_ask(fd, request, ANSWER_LIMIT_NS, &data, why, sizeof why) < 0) {
+    if (motetctl_ask(fd, request, ANSWER_LIMIT_NS, &data, why, sizeof why) < 0) {
         fprintf(stderr, "motetctl: %s\n", why);
         return EXIT_FAILED;
     }
@@ -184,7 +184,7 @@ static int ask(int fd, const struct arguments *a, json_int_t id)
         json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
         putchar('\n');
     } else if (json_object_get(a->request, "get")) {
-        show_data(data, stdout);
+        motetctl_show(data, stdout);
     }
     json_decref(data);
     return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
@@ -193,7 +193,7 @@ static int ask(int fd, const struct arguments *a, json_int_t id)
 static int run(const struct arguments *a)
 {
     char why[1024];
-    FD_AUTO fd = status_client_connect(a->socket, why, sizeof why);
+    FD_AUTO fd = motetctl_ask_connect(a->socket, why, sizeof why);
     bool clear = a->watch_ns && !a->json && isatty(STDOUT_FILENO);
     int code = 0;
 

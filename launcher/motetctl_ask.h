@@ -6,23 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STATUS_CLIENT_VERSION 1
+#define MOTETCTL_ASK_VERSION 1
 
 /*
  * Connects to the socket named, else to the usual ones (MOTET_STATUS_SOCKET, the runtime directories), else to the private daemon
  * of this user if there is just one. Returns the descriptor, or negative errno with the reason in `why`.
  */
-int status_client_connect(const char *named, char *why, size_t room);
+int motetctl_ask_connect(const char *named, char *why, size_t room);
 
 /* Names of the status sockets of this user's private daemons in the text of /proc/net/unix, one after another. Calls `found` with each,
  * '@' in front. Returns their number. */
-typedef void status_client_found_fn(void *arg, const char *name);
-size_t status_client_scan(const char *unix_sockets, unsigned uid, status_client_found_fn *found, void *arg);
+typedef void motetctl_ask_found_fn(void *arg, const char *name);
+size_t motetctl_ask_scan(const char *unix_sockets, unsigned uid, motetctl_ask_found_fn *found, void *arg);
 
 /*
  * Sends the request (takes over the reference) and waits for its answer at most timeout_ns. 0 and the `data` of the answer as a new
  * reference; or negative errno with the reason in `why`, which may be the daemon's own words (-EREMOTEIO).
  */
-int status_client_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *why, size_t room);
-/* Takes an answer apart; separate for tests and the fuzzer. As status_client_ask. */
-int status_client_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *why, size_t room);
+int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *why, size_t room);
+/* Takes an answer apart; separate for tests and the fuzzer. As motetctl_ask. */
+int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *why, size_t room);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/show.h"
+#include "launcher/motetctl_show.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -249,7 +249,7 @@ static void show_rows(json_t *rows, bool turned, FILE *to)
     words_free(&columns);
 }
 
-void show_data(json_t *data, FILE *to)
+void motetctl_show(json_t *data, FILE *to)
 {
     bool rows = json_is_array(data);
     size_t i;

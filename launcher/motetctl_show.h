@@ -11,4 +11,4 @@
 
 /* Prints an array of objects as a table (turned by 90 degrees when it would be wide and low), an object as a list of keys and values, and
  * anything else as JSON. */
-void show_data(json_t *data, FILE *to);
+void motetctl_show(json_t *data, FILE *to);

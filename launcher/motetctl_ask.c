@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/status_client.h"
+#include "launcher/motetctl_ask.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #define ANSWER_MAX_BYTES (256u << 20)
 #define READ_BYTES       (256u << 10)
 
-size_t status_client_scan(const char *unix_sockets, unsigned uid, status_client_found_fn *found, void *arg)
+size_t motetctl_ask_scan(const char *unix_sockets, unsigned uid, motetctl_ask_found_fn *found, void *arg)
 {
     char prefix[32];
     size_t n = 0;
@@ -61,7 +61,7 @@ static int connect_private(char *why, size_t room)
     struct found found = {0};
     char *text;
     int rc = file_read_text("/proc/net/unix", &text);
-    size_t n = rc == 0 ? status_client_scan(text, geteuid(), remember, &found) : 0;
+    size_t n = rc == 0 ? motetctl_ask_scan(text, geteuid(), remember, &found) : 0;
 
     if (rc == 0)
         free(text);
@@ -80,7 +80,7 @@ static int connect_private(char *why, size_t room)
     return fd;
 }
 
-int status_client_connect(const char *named, char *why, size_t room)
+int motetctl_ask_connect(const char *named, char *why, size_t room)
 {
     char path[NODE_DAEMON_PATH_MAX] = "";
     int fd;
@@ -136,7 +136,7 @@ static const char *error_text(json_t *error)
     return json_is_string(error) ? json_string_value(error) : "refused without a reason";
 }
 
-int status_client_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *why, size_t room)
+int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *why, size_t room)
 {
     json_error_t error;
     json_t *answer = json_loadb(line, n, 0, &error);
@@ -146,9 +146,9 @@ int status_client_parse(const char *line, size_t n, json_int_t id, json_t **ret_
     if (!answer) {
         snprintf(why, room, "the answer is not JSON: %s", error.text);
         rc = -EPROTO;
-    } else if (!json_is_integer(version) || json_integer_value(version) != STATUS_CLIENT_VERSION) {
+    } else if (!json_is_integer(version) || json_integer_value(version) != MOTETCTL_ASK_VERSION) {
         snprintf(why, room, "the daemon speaks another version of the status protocol than the %d of this motetctl",
-                 STATUS_CLIENT_VERSION);
+                 MOTETCTL_ASK_VERSION);
         rc = -EPROTONOSUPPORT;
     } else if (json_is_integer(answer_id) && json_integer_value(answer_id) != id) {
         snprintf(why, room, "the answer belongs to another request");
@@ -164,7 +164,7 @@ int status_client_parse(const char *line, size_t n, json_int_t id, json_t **ret_
     return rc;
 }
 
-int status_client_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *why, size_t room)
+int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *why, size_t room)
 {
     uint64_t deadline_ns = clock_now_ns() + timeout_ns;
     json_int_t id = json_integer_value(json_object_get(request, "id"));
@@ -182,7 +182,7 @@ int status_client_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret
         snprintf(why, room, "%s", rc == -ETIMEDOUT ? "the daemon does not answer" :
                                   rc == -ECONNRESET ? "the daemon closed the connection" : strerror(-rc));
     else
-        rc = status_client_parse(line.n ? bytes_data(&line) : "", line.n, id, ret_data, why, room);
+        rc = motetctl_ask_parse(line.n ? bytes_data(&line) : "", line.n, id, ret_data, why, room);
     bytes_free(&line);
     return rc;
 }
