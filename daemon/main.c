@@ -183,7 +183,11 @@ int main(int argc, char **argv)
     }
     snprintf(name, sizeof name, "motetd %s", config.name);
     log_init(name);
-    log_set_level(args.verbose > 1 ? LOG_DEBUG : args.verbose ? LOG_INFO : (enum log_level)config.log_level);
+    enum log_level level = (enum log_level)config.log_level;
+    /* A private daemon writes to mpiexec's terminal: what went well is not news there. */
+    if (args.private_mode && !args.config_path)
+        level = LOG_WARN;
+    log_set_level(args.verbose > 1 ? LOG_DEBUG : args.verbose ? LOG_INFO : level);
     if (args.check) {
         printf("configuration is good\n");
         return 0;
