@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +196,11 @@ int main(int argc, char **argv)
     if (args.private_mode)
         setpgid(0, 0); /* Ctrl-C is mpiexec's to handle */
     raise_file_limit();
-    if (spawner_start(config.spawner, &start.spawner_pid, &start.spawner_fd) < 0)
+    /* Should the spawner die, what the ranks left behind comes to this process, where the next spawner finds it; nobody waits for
+     * these. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGCHLD, SIG_IGN);
+    if (spawner_start(config.spawner, false, &start.spawner_pid, &start.spawner_fd) < 0)
         return 1;
     if (node_new(&config, args.config_path, args.private_mode, args.lifeline_fd, &start, &node) < 0)
         return 1;

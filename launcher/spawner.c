@@ -549,7 +549,7 @@ static int set_up(struct spawner *s)
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct spawner s = {.signal_fd = -1};
     int rc;
@@ -560,6 +560,9 @@ int main(void)
         log_error("cannot start: %s", strerror(-rc));
         return 1;
     }
+    /* The daemon's word that its last spawner died: orphans of the ranks have become the daemon's children. */
+    if (argc > 1 && strcmp(argv[1], "--again") == 0)
+        sweep_siblings();
     run(&s);
     end_everything(&s);
     while (!list_empty(&s.jobs))

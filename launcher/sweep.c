@@ -4,12 +4,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 struct process {
@@ -136,7 +138,8 @@ static bool descends(const struct process_table *table, const struct process *p,
     return false;
 }
 
-int sweep_kill(const struct sweep_filter *filter, sweep_owner_fn *owner, void *arg, int signal)
+/* What sweep_kill does, for the descendants of `root`; never the caller itself. */
+static int sweep_below(pid_t root, const struct sweep_filter *filter, sweep_owner_fn *owner, void *arg, int signal)
 {
     struct process_table table = {0};
     pid_t self = getpid();
@@ -149,7 +152,7 @@ int sweep_kill(const struct sweep_filter *filter, sweep_owner_fn *owner, void *a
         uint32_t rank = 0;
         bool owned = false;
 
-        if (p->dead || p->pid == self || !descends(&table, p, self, owner, arg, &owned, &job, &rank))
+        if (p->dead || p->pid == self || !descends(&table, p, root, owner, arg, &owned, &job, &rank))
             continue;
         if (!filter->everything) {
             bool rank_known = owned;
@@ -165,4 +168,24 @@ int sweep_kill(const struct sweep_filter *filter, sweep_owner_fn *owner, void *a
     }
     free(table.at);
     return n_hit;
+}
+
+int sweep_kill(const struct sweep_filter *filter, sweep_owner_fn *owner, void *arg, int signal)
+{
+    return sweep_below(getpid(), filter, owner, arg, signal);
+}
+
+static bool owner_nobody(void *arg, pid_t pid, bool alive, uint64_t *ret_job, uint32_t *ret_rank)
+{
+    (void)arg, (void)pid, (void)alive, (void)ret_job, (void)ret_rank;
+    return false;
+}
+
+void sweep_siblings(void)
+{
+    struct sweep_filter everything = {.everything = true};
+    uint64_t until_ns = clock_now_ns() + 2 * CLOCK_NS_PER_S;
+
+    while (sweep_below(getppid(), &everything, owner_nobody, NULL, SIGKILL) > 0 && clock_now_ns() < until_ns)
+        poll(NULL, 0, 5);
 }

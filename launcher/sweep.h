@@ -23,6 +23,10 @@ struct sweep_filter {
     int64_t rank;    /* ... and this rank; -1: all of the job's */
 };
 
+/* Kills everything below the caller's parent but the caller: what another child of the parent, dead by now, had started. The parent must
+ * be a subreaper without other children. Repeats until nothing is left, 2 seconds at most. */
+void sweep_siblings(void);
+
 /* Sends `signal` to every living descendant that the filter covers. Returns how many there were; 0 also where /proc is not
  * readable. Costs one pass over /proc. */
 int sweep_kill(const struct sweep_filter *filter, sweep_owner_fn *owner, void *arg, int signal);

@@ -27,19 +27,20 @@ struct spawner {
     pid_t pid;
     struct stream *stream;
     struct event *restart;
+    uint64_t restarted_ns; /* 0: never */
     const struct spawner_ops *ops;
     void *ctx;
 };
 
 extern char **environ;
 
-int spawner_start(const char *path, pid_t *ret_pid, int *ret_fd)
+int spawner_start(const char *path, bool again, pid_t *ret_pid, int *ret_fd)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;
     int pair[2];
-    char *argv[] = {(char *)"motet-spawner", NULL};
+    char *argv[] = {(char *)"motet-spawner", again ? (char *)"--again" : NULL, NULL};
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
@@ -110,8 +111,9 @@ static void reap(pid_t pid)
 static int restart(struct spawner *s)
 {
     int fd;
-    int rc = spawner_start(s->path, &s->pid, &fd);
+    int rc = spawner_start(s->path, true, &s->pid, &fd);
 
+    s->restarted_ns = clock_now_ns();
     if (rc < 0)
         return rc;
     s->stream = stream_new(s->base, fd, &stream_ops, s, MAX_FRAME_BYTES, MAX_QUEUE_BYTES);
@@ -148,7 +150,11 @@ static void on_closed(void *ctx, int error)
     reap(s->pid);
     s->pid = 0;
     s->ops->lost(s->ctx);
-    evtimer_add(s->restart, &pause);
+    /* At once, since the new one also ends what the ranks left behind; but not as fast as it can die. */
+    if (s->restarted_ns == 0 || clock_now_ns() - s->restarted_ns > RESTART_PAUSE_S * CLOCK_NS_PER_S)
+        on_restart_timer(-1, 0, s);
+    else
+        evtimer_add(s->restart, &pause);
 }
 
 struct spawner *spawner_new(struct event_base *base, const char *path, pid_t pid, int fd, const struct spawner_ops *ops,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <event2/event.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,8 +21,9 @@ struct spawner_ops {
     void (*lost)(void *ctx);
 };
 
-/* Starts the program. To be called before the daemon has threads or large mappings. 0 or negative errno, logged. */
-int spawner_start(const char *path, pid_t *ret_pid, int *ret_fd);
+/* Starts the program. To be called before the daemon has threads or large mappings. `again`: after one that died; it first kills what
+ * that one's ranks left behind as children of this process. 0 or negative errno, logged. */
+int spawner_start(const char *path, bool again, pid_t *ret_pid, int *ret_fd);
 
 /* Takes the descriptor. NULL: no memory. */
 struct spawner *spawner_new(struct event_base *base, const char *path, pid_t pid, int fd, const struct spawner_ops *ops,

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whole jobs on one node: mpiexec, a private daemon, its spawner and ranks that are plain programs."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import alive, program, wait_until
+
+PYTHON = sys.executable
+
+
+class Job:
+    def __init__(self, mark, args, stdin=subprocess.DEVNULL, **more):
+        environment = {"PATH": os.environ["PATH"], "MARK": mark, **more.pop("env", {})}
+        program("daemon/motetd"), program("launcher/motet-spawner")
+        self.process = subprocess.Popen([program("launcher/mpiexec"), "-private", *args], stdin=stdin, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env=environment, **more)
+
+    def finish(self, limit=20):
+        out, err = self.process.communicate(timeout=limit)
+        return self.process.returncode, out.decode(), err.decode()
+
+    def tree(self):
+        """Processes of this run by name: daemon, spawner and those below."""
+        found, below = {}, {self.process.pid}
+        rows = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    text = f.read()
+            except OSError:
+                continue
+            name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+            rows.append((int(pid), int(rest[1]), name))
+        for _ in range(8):
+            for pid, parent, name in rows:
+                if parent in below and pid not in below:
+                    below.add(pid)
+                    found.setdefault(name, []).append(pid)
+        return found
+
+
+@pytest.fixture
+def start(mark):
+    jobs = []
+
+    def begin(*args, **more):
+        jobs.append(Job(mark, args, **more))
+        return jobs[-1]
+
+    yield begin
+    for job in jobs:
+        if job.process.poll() is None:
+            job.process.kill()
+        job.process.communicate()
+
+
+def run(start, *args, limit=20, **more):
+    return start(*args, **more).finish(limit)
+
+
+def test_ranks_know_who_they_are(start):
+    names = "MOTET_RANK MOTET_SIZE MOTET_LOCAL_RANK MOTET_LOCAL_SIZE PMI_RANK PMI_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE"
+    code, out, err = run(start, "-l", "-n", "3", "sh", "-c", "echo " + " ".join("$" + name for name in names.split()))
+    assert (code, err) == (0, "")
+    assert sorted(out.splitlines()) == [f"[{r}] {r} 3 {r} 3 {r} 3 {r} 3" for r in range(3)]
+
+
+def test_directory_environment_and_arguments(start, tmp_path):
+    code, out, _ = run(start, "-env", "A", "b c", "sh", "-c", 'pwd; echo "$A|$MARK|$1"', "sh", "x  y", cwd=tmp_path)
+    assert code == 0 and out.splitlines()[0] == str(tmp_path) and out.splitlines()[1].startswith("b c|motet-test-")
+    assert out.splitlines()[1].endswith("|x  y")
+
+
+def test_parts(start):
+    code, out, _ = run(start, "-l", "-n", "1", "sh", "-c", "echo a $MOTET_RANK of $MOTET_SIZE", ":", "-n", "2", "sh", "-c",
+                       "echo b $MOTET_RANK of $MOTET_SIZE")
+    assert code == 0 and sorted(out.splitlines()) == ["[0] a 0 of 3", "[1] b 1 of 3", "[2] b 2 of 3"]
+
+
+def test_input(start, tmp_path):
+    file = tmp_path / "input"
+    file.write_bytes(os.urandom(3 << 20))
+    with open(file, "rb") as f:
+        job = start("-n", "2", "sh", "-c", "if [ $MOTET_RANK = 0 ]; then md5sum; else cat; fi", stdin=f)
+    code, out, err = job.finish()
+    expected = subprocess.run(["md5sum", file], capture_output=True, text=True, check=True).stdout.split()[0]
+    assert (code, err) == (0, "") and out.split()[0] == expected
+
+
+def test_much_output_of_many_ranks_arrives_whole(start):
+    script = "import os,sys\nfor i in range(20000): sys.stdout.write(f'{os.environ[\"MOTET_RANK\"]} {i} ' + 'x' * 60 + '\\n')"
+    code, out, err = run(start, "-n", "4", PYTHON, "-c", script, limit=60)
+    assert (code, err) == (0, "")
+    seen = {str(r): 0 for r in range(4)}
+    for line in out.splitlines():
+        rank, number, rest = line.split()
+        assert rest == "x" * 60 and int(number) == seen[rank], "whole lines, in order"
+        seen[rank] += 1
+    assert set(seen.values()) == {20000}
+
+
+def test_output_at_exit_is_not_lost(start):
+    for _ in range(5):
+        code, out, _ = run(start, "-n", "4", "sh", "-c", "head -c 200000 /dev/zero; exit 0")
+        assert code == 0 and len(out) == 800000
+
+
+@pytest.mark.parametrize("script, code, words", [
+    ("exit 7", 7, ["rank 1", "exit", "7"]),
+    ("kill -SEGV $$", 139, ["rank 1", "signal 11"]),
+    ("kill -KILL $$", 137, ["rank 1", "signal 9"]),
+])
+def test_first_failure_ends_the_job(start, script, code, words):
+    begin = time.monotonic()
+    got, _, err = run(start, "-n", "3", "sh", "-c", f"if [ $MOTET_RANK = 1 ]; then {script}; fi; exec sleep 60")
+    assert got == code and time.monotonic() - begin < 5
+    lines = [line for line in err.splitlines() if line.startswith("mpiexec: ")]
+    assert len(lines) == 1 and all(word in lines[0] for word in words) and "node" in lines[0], err
+
+
+def test_program_that_is_not_there(start):
+    code, _, err = run(start, "-n", "2", "no-such-program")
+    assert code == 127 and "execve 'no-such-program': No such file or directory" in err
+
+
+def test_directory_that_is_not_there(start):
+    code, _, err = run(start, "-wdir", "/no/such/place", "true")
+    assert code == 127 and "chdir '/no/such/place': No such file or directory" in err
+
+
+def test_binding(start):
+    code, out, _ = run(start, "-l", "-bind-to", "core", "-n", "3", "grep", "Cpus_allowed_list", "/proc/self/status")
+    lines = sorted(out.splitlines())
+    assert code == 0 and len(lines) == 3
+    if len(os.sched_getaffinity(0)) > 1:
+        assert len({line.split()[-1] for line in lines[:2]}) >= 1
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_signals_reach_all_ranks(start, sig):
+    name = signal.Signals(sig).name[3:]
+    job = start("-n", "3", "sh", "-c", f"trap 'echo got; exit 0' {name}; echo up; while :; do sleep 0.02; done")
+    assert [job.process.stdout.readline() for _ in range(3)] == [b"up\n"] * 3
+    job.process.send_signal(sig)
+    code, out, _ = job.finish()
+    assert code == 0 and out == "got\n" * 3
+
+
+def test_interrupt_that_nobody_handles(start):
+    job = start("-n", "2", "sh", "-c", "echo up; exec sleep 60")
+    job.process.stdout.readline()
+    job.process.stdout.readline()
+    job.process.send_signal(signal.SIGINT)
+    assert job.finish(10)[0] == 130
+
+
+def test_second_interrupt_kills_at_once(start):
+    job = start("-n", "2", "sh", "-c", "trap '' INT TERM; echo up; while :; do sleep 0.05; done")
+    job.process.stdout.readline()
+    job.process.stdout.readline()
+    begin = time.monotonic()
+    job.process.send_signal(signal.SIGINT)
+    time.sleep(0.1)  # two signals at the same moment are one
+    job.process.send_signal(signal.SIGINT)
+    code, _, _ = job.finish(10)
+    assert code == 130 and time.monotonic() - begin < 3
+
+
+def test_stop_and_continue(start):
+    job = start("sh", "-c", "echo up; read x < /dev/null; while :; do echo beat; sleep 0.02; done")
+    job.process.stdout.readline()
+    job.process.send_signal(signal.SIGTSTP)
+
+    def states():
+        out = []
+        for pids in job.tree().values():
+            for pid in pids:
+                with open(f"/proc/{pid}/stat") as f:
+                    out.append(f.read().rsplit(")", 1)[1].split()[0])
+        return out
+
+    assert wait_until(lambda: "T" in states())
+    job.process.send_signal(signal.SIGCONT)
+    assert wait_until(lambda: "T" not in states())
+    job.process.send_signal(signal.SIGTERM)
+    assert job.finish(10)[0] == 143
+
+
+def test_time_limit(start):
+    begin = time.monotonic()
+    code, _, err = run(start, "-timeout", "0.5", "-n", "2", "sleep", "60")
+    assert code == 124 and "-timeout" in err and time.monotonic() - begin < 4
+
+
+def test_closed_output(start):
+    job = start("-n", "2", "yes")
+    job.process.stdout.readline()
+    job.process.stdout.close()
+    assert job.process.wait(10) == 141 and job.process.stderr.read() == b""
+
+
+# What each part starts, so that killing any of them can be checked to leave nothing (the mark fixture looks for it).
+FAMILY = "setsid sleep 71 & echo up; exec sleep 72"
+
+
+@pytest.mark.parametrize("victim", ["mpiexec", "motetd", "motet-spawner"])
+def test_kill_of_any_part_ends_everything(start, victim):
+    job = start("-n", "2", "sh", "-c", FAMILY)
+    assert [job.process.stdout.readline() for _ in range(2)] == [b"up\n"] * 2
+    tree = job.tree()
+    everyone = [pid for pids in tree.values() for pid in pids]
+    pid = job.process.pid if victim == "mpiexec" else tree[victim][0]
+    os.kill(pid, signal.SIGKILL)
+    code = job.process.wait(10)
+    assert code == -9 if victim == "mpiexec" else code not in (0, None)
+    assert wait_until(lambda: not any(map(alive, everyone))), [p for p in everyone if alive(p)]
+
+
+def test_children_in_the_background_end_with_the_job(start):
+    begin = time.monotonic()
+    code, out, _ = run(start, "-n", "2", "sh", "-c", "sleep 73 & setsid sleep 74 & echo done")
+    assert code == 0 and out == "done\ndone\n" and time.monotonic() - begin < 8
+
+
+def test_motetctl_sees_a_private_daemon(start):
+    job = start("-v", "-n", "2", "sh", "-c", "echo up; exec sleep 60")
+    job.process.stdout.readline()
+    job.process.stdout.readline()
+    text = job.process.stderr.readline().decode()
+    while "status socket" not in text:
+        text = job.process.stderr.readline().decode()
+    path = text.rsplit(" ", 1)[1].strip()
+    done = subprocess.run([program("launcher/motetctl"), "-s", path, "jobs"], capture_output=True, text=True, timeout=10, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "sh" in done.stdout
+    job.process.send_signal(signal.SIGTERM)
+    job.finish(10)
