@@ -109,5 +109,5 @@ int coll_request_persist(struct schedule *s, struct request **ret_request)
 
 void coll_request_init(void)
 {
-    progress_register(poll_running, &n_running);
+    progress_register(poll_running, &n_running, false);
 }

@@ -13,7 +13,7 @@
 #include "client/core/job.h"
 #include "client/core/lock.h"
 #include "client/core/phase.h"
-#include "client/core/progress.h"
+#include "client/p2p/p2p.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static int start(int level, const char *argv0)
     group_set_own_proc(job_rank());
     err = env_init(level, argv0);
     if (!err)
-        err = progress_init();
+        err = p2p_init();
     if (err)
         return err;
     coll_init();
@@ -141,7 +141,7 @@ int mpi_finalize(void)
     phase_set(PHASE_FINALIZED);
     drop_predefined(&comm_self);
     drop_predefined(&comm_world);
-    progress_deinit();
+    p2p_deinit();
     job_detach();
     return MPI_SUCCESS;
 }

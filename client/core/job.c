@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/core/job.h"
 
-#include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/core/err.h"
 #include "client/link/link.h"
+#include "mpi.h"
 
 static bool attached;
 static char own_name[SEGMENT_NODE_NAME];
 
 int job_attach(void)
 {
-    int err = link_attach();
+    int rc = link_attach();
 
-    attached = err == 0;
-    return err;
+    attached = rc == 0;
+    if (rc < 0)
+        return err_set(rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER, "%s", link_reason());
+    return MPI_SUCCESS;
 }
 
 void job_detach(void)

@@ -18,9 +18,6 @@
 #include "client/core/job.h"
 #include "client/core/lock.h"
 #include "client/link/link.h"
-#include "client/p2p/board.h"
-#include "client/p2p/outbound.h"
-#include "client/p2p/p2p.h"
 
 #define MAX_POLLERS 8
 
@@ -40,25 +37,12 @@
 static struct {
     int (*poll)(void);
     const int *n_active;
+    bool impatient;
 } pollers[MAX_POLLERS];
 static int n_pollers;
-static bool started;
+static void (*idle_fn)(void);
 
-int progress_init(void)
-{
-    int err = p2p_init();
-
-    started = err == 0;
-    return err;
-}
-
-void progress_deinit(void)
-{
-    started = false;
-    p2p_deinit();
-}
-
-void progress_register(int (*poll)(void), const int *n_active)
+void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 {
     for (int i = 0; i < n_pollers; i++)
         if (pollers[i].poll == poll)
@@ -66,7 +50,13 @@ void progress_register(int (*poll)(void), const int *n_active)
     if (n_pollers == MAX_POLLERS)
         abort(); /* a table that one of our own modules outgrew */
     pollers[n_pollers].poll = poll;
+    pollers[n_pollers].impatient = impatient;
     pollers[n_pollers++].n_active = n_active;
+}
+
+void progress_on_idle(void (*fn)(void))
+{
+    idle_fn = fn;
 }
 
 int progress_poll(void)
@@ -75,12 +65,24 @@ int progress_poll(void)
 
     if (link_self.base)
         n += inbox_poll();
-    if (outbound_n_waiting > 0)
-        n += outbound_poll();
     for (int i = 0; i < n_pollers; i++)
         if (*pollers[i].n_active > 0)
             n += pollers[i].poll();
     return n;
+}
+
+static bool someone_is_impatient(void)
+{
+    for (int i = 0; i < n_pollers; i++)
+        if (pollers[i].impatient && *pollers[i].n_active > 0)
+            return true;
+    return false;
+}
+
+static void idle(void)
+{
+    if (idle_fn)
+        idle_fn();
 }
 
 static bool crowded(void)
@@ -103,7 +105,7 @@ static void sleep_once(void)
     atomic_fetch_add_explicit(&link_self.me->sleeps, 1, memory_order_relaxed);
     uint64_t before_ns = clock_now_ns();
     /* What waits in our own memory (a full ring) is retried soon; everything else rings the bell. */
-    inbox_sleep(outbound_n_waiting > 0 ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS);
+    inbox_sleep(someone_is_impatient() ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS);
     if (clock_now_ns() - before_ns > SLEEP_PIECE_NS / 2 && !link_alive()) {
         fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n", link_self.world_rank);
         _Exit(EXIT_FAILURE);
@@ -138,7 +140,7 @@ void progress_wait_idle(struct progress_wait *w)
         return;
     }
     if (mode() == WAIT_EVENT) {
-        board_publish();
+        idle();
         sleep_once();
         return;
     }
@@ -148,7 +150,7 @@ void progress_wait_idle(struct progress_wait *w)
         uint64_t now_ns = clock_now_ns();
         if (w->idle_since_ns == 0) {
             w->idle_since_ns = now_ns;
-            board_publish();
+            idle();
         } else if (now_ns - w->idle_since_ns > (crowded() ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS)) {
             sleep_once();
             return;
@@ -156,7 +158,7 @@ void progress_wait_idle(struct progress_wait *w)
     }
     if (crowded()) {
         if (yield_once()) {
-            board_publish();
+            idle();
             sleep_once();
         }
     } else {

@@ -20,16 +20,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns 0 or an MPI error class; needs job_attach before. */
-int progress_init(void);
-void progress_deinit(void);
-
 /* Handles what has arrived and advances what can move. Returns the number of events; never blocks. */
 int progress_poll(void);
 
-/* A module's own poller: returns the number of things it advanced. While `*n_active` is 0 it is not called and does not keep
- * anyone awake. At most 8 pollers. */
-void progress_register(int (*poll)(void), const int *n_active);
+/*
+ * A module's own poller: returns the number of things it advanced. While `*n_active` is 0 it is not called. `impatient`: what it
+ * waits for may come without a message (room in a ring), so while it is active nobody sleeps longer than a millisecond.
+ * At most 8 pollers; registering one again changes nothing.
+ */
+void progress_register(int (*poll)(void), const int *n_active, bool impatient);
+
+/* Called once in a wait that has found nothing for some microseconds: the time for work that the short path leaves undone. */
+void progress_on_idle(void (*fn)(void));
 
 struct progress_wait {
     uint64_t idle_since_ns; /* 0: not measured yet */

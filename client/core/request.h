@@ -25,7 +25,7 @@ struct request;
 struct request_ops {
     /* Releases the kind's own memory, the request included; called once, when nothing refers to it any more. */
     void (*destroy)(struct request *r);
-    /* Tries to cancel; sets `cancelled` and completes the request if that succeeds. NULL: cannot be cancelled. */
+    /* Tries to cancel, also when complete; sets `cancelled` and completes it if that succeeds. NULL: cannot be cancelled. */
     int (*cancel)(struct request *r);
     /* Starts an inactive persistent request. NULL: not persistent. */
     int (*start)(struct request *r);

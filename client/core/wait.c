@@ -322,7 +322,7 @@ int mpi_cancel(struct request **request)
 {
     struct request *r = *request;
 
-    if (r->complete || !r->active || !r->ops->cancel)
+    if (!r->active || !r->ops->cancel)
         return MPI_SUCCESS;
     return r->ops->cancel(r);
 }

@@ -32,8 +32,9 @@ struct link {
 };
 extern struct link link_self;
 
-/* Returns 0 or an MPI error class with a detail text. */
+/* Returns 0, -ENOMEM or -EPROTO (environment, daemon or segment do not fit); link_reason then says why. */
 int link_attach(void);
+const char *link_reason(void);
 /* Waits until the daemon has taken what this rank sent, then leaves. */
 void link_detach(void);
 /* Tells the daemon to end the job. Returns whether somebody was told. */

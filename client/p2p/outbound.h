@@ -9,7 +9,7 @@
 #include "client/p2p/peer.h"
 #include "client/p2p/transfer.h"
 
-/* Peers with something waiting, and granted sends in progress: progress calls outbound_poll while it is not 0. */
+/* Peers with something waiting, and granted sends in progress: progress calls outbound_poll while there are any. */
 extern int outbound_n_waiting;
 
 int outbound_init(void);

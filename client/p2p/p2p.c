@@ -17,6 +17,8 @@ int p2p_init(void)
     board_init();
     if (link_self.base && (outbox_init() || inbox_init(inbound_message)))
         return err_set(MPI_ERR_NO_MEM, "no memory for the rings");
+    progress_register(outbound_poll, &outbound_n_waiting, true);
+    progress_on_idle(board_publish);
     return MPI_SUCCESS;
 }
 

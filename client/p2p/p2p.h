@@ -40,7 +40,7 @@ int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int
                  struct datatype *rtype, int source, int rtag, struct comm *comm, enum p2p_context context,
                  MPI_Status *status);
 
-/* Set-up and end, called by progress_init and progress_deinit. */
+/* Set-up after job_attach and end before job_detach. 0 or an MPI error class. */
 int p2p_init(void);
 void p2p_deinit(void);
 

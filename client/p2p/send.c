@@ -158,7 +158,7 @@ static int start_exchange(const void *sendbuf, MPI_Count sendcount, struct datat
     x->copy = copy;
     list_append(&exchanges, &x->link);
     n_exchanges++;
-    progress_register(poll_exchanges, &n_exchanges);
+    progress_register(poll_exchanges, &n_exchanges, false);
     *ret_request = &x->base;
     return request_publish(MPI_SUCCESS, ret_request);
 }
