@@ -416,6 +416,8 @@ int p2p_init(void)
 
 void p2p_deinit(void)
 {
+    while (unsent)
+        send_oldest();
 }
 
 /* ---- progress -------------------------------------------------------------------------------------------------------------- */
@@ -426,19 +428,9 @@ static struct {
 } pollers[8];
 static int n_pollers;
 
-int progress_init(void)
+void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 {
-    return 0;
-}
-
-void progress_deinit(void)
-{
-    while (unsent)
-        send_oldest();
-}
-
-void progress_register(int (*poll)(void), const int *n_active)
-{
+    (void)impatient; /* nobody sleeps long here */
     pollers[n_pollers].poll = poll;
     pollers[n_pollers++].n_active = n_active;
 }
