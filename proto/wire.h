@@ -23,7 +23,7 @@ enum wire_type {
     WIRE_ACK = 2,    /* payload: struct wire_ack without the selective words that are 0 at its end */
     WIRE_PROBE = 3,  /* asks a neighbour for an echo: measures a link's round trip; payload: 8 bytes, echoed */
     WIRE_ECHO = 4,
-    WIRE_RESET = 5,  /* destination does not know this flow's past (it restarted): source drops what is unacknowledged */
+    WIRE_RESET = 5,  /* destination is another incarnation than dst_epoch of a packet said: source begins the flow again */
 };
 
 /* Packet flags. */
@@ -43,7 +43,8 @@ struct wire_header {
     uint32_t dst_node;
     uint32_t src_epoch;    /* incarnation of the source daemon */
     uint32_t dst_epoch;    /* incarnation the source believes the destination to have; a mismatch is dropped */
-    uint64_t job;          /* job id; an unknown job's packets are dropped and acknowledged */
+    uint64_t job;          /* job id; a job that is over: dropped and acknowledged; one that may still come: not taken yet;
+                            * 0: nothing inside, only the number counts (its job is over at the source) */
     uint32_t seq;          /* number in the flow, from 1 */
     uint32_t len;          /* payload bytes after this header; checked against what arrived */
     uint32_t src_rank;     /* world ranks; set by the source channel, never by the rank */

@@ -58,7 +58,7 @@ enum event_type {
     EVENT_RANK_DETACHED,
     EVENT_JOB_DETACHED,   /* the channel holds nothing of the job any more: free it */
     EVENT_UNREACHABLE,    /* no route to this node for long: its packets were given up */
-    EVENT_RESTARTED,      /* this node came back as a new incarnation: what was unacknowledged was dropped */
+    EVENT_RESTARTED,      /* this node came back as a new incarnation: the flow to it began again */
     EVENT_HOLD_OVERFLOW,  /* a rank did not drain for so long that others would suffer: end its job */
     EVENT_POISONED,       /* rubbish in a rank's ring: end its job */
     EVENT_DRAINED,
@@ -87,7 +87,7 @@ int cmd_event_fd(const struct channel *ch);
  * They and the segment's mapping stay valid until this channel's EVENT_JOB_DETACHED.
  */
 struct cmd_job {
-    uint64_t job;
+    uint64_t job;                        /* not 0 */
     void *segment;                       /* base of the mapping */
     const struct segment_layout *layout;
     const struct segment_world *world;   /* shape.n_world entries */

@@ -34,7 +34,7 @@ int cmd_job_new(struct channel *ch, const struct cmd_job *config, struct channel
 {
     const struct segment_shape *s = &config->layout->shape;
 
-    if (segment_shape_check(s) < 0 || ch->idx >= s->n_channels || ring_max_payload(&s->down) < ch->packet_bytes ||
+    if (config->job == 0 || segment_shape_check(s) < 0 || ch->idx >= s->n_channels || ring_max_payload(&s->down) < ch->packet_bytes ||
         check_tables(config) < 0)
         return -EINVAL;
 

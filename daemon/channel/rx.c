@@ -130,6 +130,8 @@ static int deliver(struct channel *ch, const struct wire_header *h, uint32_t blo
     struct channel_job *job = job_find(ch, h->job);
 
     if (!job) {
+        if (h->job == 0)
+            return 0;
         if (job_may_come(ch, h->job)) {
             count_add(&ch->count, COUNT_REFUSED, 1);
             return HOLD_E_REFUSED;

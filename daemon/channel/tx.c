@@ -57,24 +57,51 @@ static void set_active(struct channel *ch, struct flow *f)
     }
 }
 
-/* The destination has this incarnation now: what was meant for another one is dropped. */
+/*
+ * The destination has this incarnation now. The flow begins again, with what is unacknowledged: it may be for a job that started
+ * on the new incarnation before we heard of it. Packets of jobs that are over here are dropped; a job that ran on the old
+ * incarnation will be over soon, and its packets turn to nothing then (see transmit).
+ */
 static void check_epoch(struct channel *ch, struct flow *f)
 {
     uint32_t epoch = atomic_load_explicit(&ch->hops->entries[f->slot].epoch, memory_order_relaxed);
+    uint32_t n_dropped = 0;
 
     if (epoch == 0 || epoch == f->dst_epoch)
         return;
     if (f->dst_epoch != 0) {
         uint32_t n = flow_tx_drop(&f->tx, ch->scratch);
-        release_all(ch, ch->scratch, n);
         flow_tx_init(&f->tx, &ch->limits);
-        set_active(ch, f);
-        count_add(&ch->count, COUNT_RESETS, 1);
-        if (n > 0) {
-            count_add(&ch->count, COUNT_DROP_EPOCH, n);
-            struct event event = {.type = EVENT_RESTARTED, .slot = f->slot, .value = n};
-            cmd_event(ch, &event);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t block = ch->scratch[i];
+            struct wire_header *h = arena_header(&ch->hub->arena, block);
+            uint32_t copy = BLOCK_NONE;
+            if (!job_find(ch, h->job)) {
+                release(ch, block);
+                n_dropped++;
+                continue;
+            }
+            if (ch->hub->blocks[block].out) {
+                copy = pool_take(&ch->pool, BLOCK_FLOW);
+                if (copy == BLOCK_NONE) {
+                    release(ch, block);
+                    n_dropped++;
+                    continue;
+                }
+                memcpy(arena_at(&ch->hub->arena, copy), h, sizeof *h + h->len);
+                release(ch, block);
+                block = copy;
+                h = arena_header(&ch->hub->arena, block);
+            }
+            h->flags = f->tx.first ? WIRE_F_FIRST : 0;
+            h->seq = flow_tx_add(&f->tx, block, (uint32_t)sizeof *h + h->len);
         }
+        set_active(ch, f);
+        tx_dirty(ch, f);
+        count_add(&ch->count, COUNT_RESETS, 1);
+        count_add(&ch->count, COUNT_DROP_EPOCH, n_dropped);
+        struct event event = {.type = EVENT_RESTARTED, .slot = f->slot, .value = n_dropped};
+        cmd_event(ch, &event);
     }
     f->dst_epoch = epoch;
 }
@@ -311,8 +338,15 @@ static bool transmit(struct channel *ch, struct flow *f, uint32_t seq, hop_word 
     struct block *b = &ch->hub->blocks[p->block];
     struct wire_header *h = arena_header(&ch->hub->arena, p->block);
     bool again = seq != f->tx.send_next;
-    uint32_t block = p->block, len = p->len;
+    uint32_t block = p->block;
 
+    if (again && h->job != 0 && !job_find(ch, h->job)) {
+        /* Nobody waits for it any more; only its number must still arrive. */
+        h->job = 0;
+        h->len = 0;
+        p->len = sizeof *h;
+    }
+    uint32_t len = p->len;
     h->hops_left = WIRE_MAX_HOPS;
     h->dst_epoch = f->dst_epoch;
     h->flags = (uint8_t)((h->flags & WIRE_F_FIRST) | (flow_tx_last(&f->tx) ? WIRE_F_ACK : 0));
