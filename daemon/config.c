@@ -127,6 +127,8 @@ static const struct config_entry entries[] = {
      "Bandwidth for the choice of routes. 0: the speed the interface reports, or 1000 if it reports none."},
     {"channel", "wait_mode", TYPE_CHOICE, CHANNEL_NUMBER(wait_mode), "inherit", 0, 0, channel_wait_modes, true,
      "How this channel's thread waits; inherit: as in [transport]."},
+    {"channel", "fault", TYPE_TEXT, CHANNEL_TEXT(fault), "", 0, 0, NULL, false,
+     "For tests only: losses to inject, for instance drop=0.01,duplicate=0.01,reorder=0.01,delay_us=500,seed=7."},
 };
 #define N_ENTRIES (sizeof entries / sizeof entries[0])
 

@@ -32,6 +32,7 @@ struct config_channel {
     char network[CONFIG_NAME_BYTES];
     char provider[CONFIG_NAME_BYTES];
     char seeds[CONFIG_SEEDS_BYTES];
+    char fault[CONFIG_PATH_BYTES];
     uint64_t port;
     uint64_t mbytes_per_s;
     uint64_t wait_mode; /* enum wait_mode, or CONFIG_WAIT_INHERIT */

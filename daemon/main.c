@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "daemon/config.h"
+#include "daemon/control/netif.h"
 #include "daemon/control/spawner.h"
 #include "daemon/node.h"
 
@@ -189,6 +190,8 @@ int main(int argc, char **argv)
     if (args.private_mode && !args.config_path)
         level = LOG_WARN;
     log_set_level(args.verbose > 1 ? LOG_DEBUG : args.verbose ? LOG_INFO : level);
+    if (netif_resolve(&config, report, NULL) < 0)
+        return 1;
     if (args.check) {
         printf("configuration is good\n");
         return 0;

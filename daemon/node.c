@@ -2,7 +2,7 @@
 #include "daemon/node.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,6 +13,9 @@
 
 #define NODE_SOFTWARE "motet " MOTET_VERSION
 
+struct cluster;
+struct control;
+struct event_base;
 struct fabric;
 struct homes;
 struct hops;
@@ -44,12 +46,13 @@ struct node {
     struct mail *mail;
     struct topology *topology;
     struct mesh *mesh;
+    struct cluster *cluster;
     struct jobs *jobs;
     struct homes *homes;
     struct sessions *sessions;
     struct status *status;
     struct service *service;
-    struct event *mail_event, *tick, *lifeline, *signals[3];
+    struct control *control;
     bool socket_activated; /* the sockets belong to systemd */
 };
 

@@ -9,21 +9,34 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include <event2/event.h>
+
+#include "daemon/control/cluster.h"
 #include "daemon/control/fabric.h"
 #include "daemon/control/home.h"
 #include "daemon/control/job.h"
 #include "daemon/control/mail.h"
+#include "daemon/control/mesh.h"
 #include "daemon/control/session.h"
 #include "daemon/control/spawner.h"
+#include "daemon/control/topology.h"
 #include "daemon/node.h"
 #include "proto/control.pb-c.h"
+
+#define DRAIN_LIMIT_NS (2 * CLOCK_NS_PER_S)
+
+struct control {
+    struct event *mail, *tick, *lifeline, *signals[3];
+    uint64_t drain_until_ns;
+    bool draining_channels;
+};
 
 /* ---- mail ---- */
 
 static int mail_forward(void *ctx, uint32_t dst_node, const uint8_t *frame, uint32_t len)
 {
-    (void)ctx, (void)dst_node, (void)frame, (void)len;
-    return -EHOSTUNREACH;
+    struct node *node = ctx;
+    return cluster_forward(node->cluster, dst_node, frame, len);
 }
 
 static void deliver_stdio(struct node *node, uint32_t src, const uint8_t *body, uint32_t len)
@@ -114,13 +127,13 @@ static void mail_deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *
 static uint32_t mail_epoch_of(void *ctx, uint32_t node_id)
 {
     struct node *node = ctx;
-    return node_id == node->id ? node->epoch : 0;
+    return cluster_epoch(node->cluster, node_id);
 }
 
 static void mail_wake(void *ctx)
 {
     struct node *node = ctx;
-    event_active(node->mail_event, EV_TIMEOUT, 0);
+    event_active(node->control->mail, EV_TIMEOUT, 0);
 }
 
 static const struct mail_ops mail_ops = {
@@ -159,10 +172,7 @@ static size_t home_nodes(void *ctx, struct place_node *ret_nodes, size_t max)
 {
     struct node *node = ctx;
 
-    if (max == 0 || node->draining)
-        return 0;
-    ret_nodes[0] = (struct place_node){.name = node->config.name, .node_id = node->id};
-    return 1;
+    return cluster_place_nodes(node->cluster, ret_nodes, max);
 }
 
 static const struct home_ops home_ops = {.to_node = home_to_node,
@@ -218,7 +228,7 @@ static void on_mail(evutil_socket_t fd, short what, void *ctx)
     (void)fd, (void)what;
     uint64_t when_ns = mail_run(node->mail, now_ns);
     uint64_t home_ns = homes_run(node->homes, now_ns);
-    set_timer(node->mail_event, when_ns < home_ns ? when_ns : home_ns, now_ns);
+    set_timer(node->control->mail, when_ns < home_ns ? when_ns : home_ns, now_ns);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *ctx)
@@ -226,7 +236,15 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
     struct node *node = ctx;
 
     (void)fd, (void)what;
-    if (node->draining && homes_count(node->homes) == 0 && jobs_count(node->jobs) == 0)
+    fabric_tick(node->fabric);
+    if (!node->draining || homes_count(node->homes) > 0 || jobs_count(node->jobs) > 0)
+        return;
+    /* What this node still forwards and has not had acknowledged goes out first. */
+    if (!node->control->draining_channels) {
+        node->control->draining_channels = true;
+        fabric_drain(node->fabric, DRAIN_LIMIT_NS);
+    }
+    if (fabric_drained(node->fabric) || clock_now_ns() > node->control->drain_until_ns)
         event_base_loopbreak(node->base);
 }
 
@@ -265,7 +283,9 @@ void control_shutdown(struct node *node, const char *why)
     }
     node->draining = true;
     log_notice("%s, %u jobs end", why, homes_count(node->homes));
+    node->control->drain_until_ns = clock_now_ns() + 2 * DRAIN_LIMIT_NS;
     homes_end_all(node->homes, why, clock_now_ns());
+    cluster_touch(node->cluster);
     mail_wake(node);
     on_tick(-1, 0, node);
 }
@@ -276,39 +296,52 @@ int control_init(struct node *node)
     struct timeval second = {.tv_sec = 1};
 
     signal(SIGPIPE, SIG_IGN);
-    node->mail_event = evtimer_new(node->base, on_mail, node);
-    node->tick = event_new(node->base, -1, EV_PERSIST, on_tick, node);
+    node->control = calloc(1, sizeof *node->control);
+    if (!node->control)
+        return -ENOMEM;
+    node->control->mail = evtimer_new(node->base, on_mail, node);
+    node->control->tick = event_new(node->base, -1, EV_PERSIST, on_tick, node);
     node->mail = mail_new(node->id, node->epoch, (size_t)node->config.mail_bytes, &mail_ops, node);
     node->jobs = jobs_new(node);
     node->homes = homes_new(node->config.name, node->id, node->epoch, &home_ops, node);
-    if (!node->mail_event || !node->tick || !node->mail || !node->jobs || !node->homes ||
-        event_add(node->tick, &second) < 0)
+    node->topology = topology_new(node->id, node->epoch, (uint32_t)node->config.max_nodes);
+    node->cluster = cluster_new(node);
+    if (!node->control->mail || !node->control->tick || !node->mail || !node->jobs || !node->homes || !node->topology ||
+        !node->cluster ||
+        event_add(node->control->tick, &second) < 0)
         return -ENOMEM;
     homes_set_grace(node->homes, node->config.kill_grace_ns);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-        node->signals[i] = evsignal_new(node->base, signals[i], on_signal, node);
-        if (!node->signals[i] || event_add(node->signals[i], NULL) < 0)
+        node->control->signals[i] = evsignal_new(node->base, signals[i], on_signal, node);
+        if (!node->control->signals[i] || event_add(node->control->signals[i], NULL) < 0)
             return -ENOMEM;
     }
     if (node->lifeline_fd >= 0) {
-        node->lifeline = event_new(node->base, node->lifeline_fd, EV_READ | EV_PERSIST, on_lifeline, node);
-        if (!node->lifeline || event_add(node->lifeline, NULL) < 0)
+        node->control->lifeline = event_new(node->base, node->lifeline_fd, EV_READ | EV_PERSIST, on_lifeline, node);
+        if (!node->control->lifeline || event_add(node->control->lifeline, NULL) < 0)
             return -ENOMEM;
     }
-    return 0;
+    cluster_touch(node->cluster);
+    return mesh_new(node, &node->mesh);
 }
 
 void control_deinit(struct node *node)
 {
-    for (size_t i = 0; i < sizeof node->signals / sizeof node->signals[0]; i++)
-        if (node->signals[i])
-            event_free(node->signals[i]);
-    if (node->lifeline)
-        event_free(node->lifeline);
+    if (!node->control)
+        return;
+    mesh_free(node->mesh);
+    cluster_free(node->cluster);
+    topology_free(node->topology);
+    for (size_t i = 0; i < sizeof node->control->signals / sizeof node->control->signals[0]; i++)
+        if (node->control->signals[i])
+            event_free(node->control->signals[i]);
+    if (node->control->lifeline)
+        event_free(node->control->lifeline);
     homes_free(node->homes);
     mail_free(node->mail);
-    if (node->mail_event)
-        event_free(node->mail_event);
-    if (node->tick)
-        event_free(node->tick);
+    if (node->control->mail)
+        event_free(node->control->mail);
+    if (node->control->tick)
+        event_free(node->control->tick);
+    free(node->control);
 }

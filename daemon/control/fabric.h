@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Control's side of the channels: makes them from the configuration, sends their commands (waiting where a ring is full), hands
- * their events to jobs and mesh. Control thread; the only file of control that includes daemon/channel beside status.
+ * their events to jobs and mesh. Control thread; beside status
+ * the only file of control that includes daemon/channel.
  */
 #pragma once
 
@@ -41,5 +42,8 @@ void fabric_detach_rank(struct fabric *f, struct job *job, uint32_t local, bool 
 void fabric_detach_job(struct fabric *f, struct job *job);
 void fabric_job_free(struct channel_job *job);
 void fabric_set_wait(struct fabric *f, uint32_t idx, uint32_t wait_mode);
-/* Asks all channels to empty their flows; node_on_drained is called when all have answered. */
+/* Asks all channels to empty their flows; true once all have answered. */
 void fabric_drain(struct fabric *f, uint64_t timeout_ns);
+bool fabric_drained(const struct fabric *f);
+/* Sends again what found a full ring. */
+void fabric_tick(struct fabric *f);

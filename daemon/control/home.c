@@ -106,7 +106,9 @@ static void home_over(struct homes *homes, struct home *h)
     msg.job = h->id;
     msg.code = h->code;
     msg.message = h->message[0] ? h->message : NULL;
-    to_all(homes, h, MOTET__FRAME_TYPE__JOB_END, &msg.base);
+    /* Also to nodes that are given up: if one comes back, this waits for it, and its ranks do not run on for nobody. */
+    for (size_t n = 0; n < h->placement.n_placements; n++)
+        homes->ops->to_node(homes->ctx, h->nodes[n].node_id, MOTET__FRAME_TYPE__JOB_END, &msg.base);
     if (h->client) {
         if (h->state != HOME_LAUNCHING)
             homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__JOB_END, &msg.base);

@@ -526,7 +526,7 @@ static void rank_detached(struct job *job, uint32_t local)
     update_crowded(job->node->jobs);
 }
 
-void job_detach(struct job *job, uint32_t local)
+void job_on_detach(struct job *job, uint32_t local)
 {
     struct job_rank *r = &job->ranks[local];
 
@@ -561,7 +561,7 @@ void jobs_on_job_detached(struct jobs *jobs, uint64_t id, uint32_t channel)
         job_free(job);
 }
 
-void job_abort(struct job *job, uint32_t local, int32_t code, const char *text)
+void job_on_abort(struct job *job, uint32_t local, int32_t code, const char *text)
 {
     Motet__Abort msg = MOTET__ABORT__INIT;
 
@@ -580,10 +580,10 @@ void jobs_on_offence(struct jobs *jobs, uint64_t id, uint32_t world_rank, const 
     if (local < 0)
         return;
     log_warn("job %016llx rank %u: %s, ending the job", (unsigned long long)id, world_rank, text);
-    job_abort(job, (uint32_t)local, 1, text);
+    job_on_abort(job, (uint32_t)local, 1, text);
 }
 
-void job_disconnect(struct job *job, uint32_t local)
+void job_on_disconnect(struct job *job, uint32_t local)
 {
     struct job_rank *r = &job->ranks[local];
 
@@ -597,7 +597,7 @@ void job_disconnect(struct job *job, uint32_t local)
     /* The process closes its connection only by ending, and the spawner says how. One behind a wrapper may end without the wrapper
      * ending too, and the others would wait for it. */
     if (r->attached_pid != r->pid)
-        job_abort(job, local, 1, "its MPI process ended without calling MPI_Finalize");
+        job_on_abort(job, local, 1, "its MPI process ended without calling MPI_Finalize");
 }
 
 void job_set_wait(struct job *job, enum wait_mode mode)

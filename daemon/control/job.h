@@ -107,10 +107,10 @@ void jobs_on_spawner_lost(struct jobs *jobs);
 int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_request *req, uid_t uid, pid_t pid,
                 struct attach_reply *ret_reply, int *ret_fds, int *ret_n_fds, struct job **ret_job, uint32_t *ret_local);
 /* The rank finalized; session_detached is called when all channels have drained its rings. */
-void job_detach(struct job *job, uint32_t local);
-void job_abort(struct job *job, uint32_t local, int32_t code, const char *text);
+void job_on_detach(struct job *job, uint32_t local);
+void job_on_abort(struct job *job, uint32_t local, int32_t code, const char *text);
 /* The rank's connection is gone. */
-void job_disconnect(struct job *job, uint32_t local);
+void job_on_disconnect(struct job *job, uint32_t local);
 
 /* From the channels. */
 void jobs_on_rank_detached(struct jobs *jobs, uint64_t job, uint32_t local);

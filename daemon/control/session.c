@@ -137,7 +137,7 @@ static int on_rank_frame(struct session *s, uint16_t type, const uint8_t *body, 
     if (!s->job)
         return 0;
     if (type == ATTACH_DETACH) {
-        job_detach(s->job, s->local);
+        job_on_detach(s->job, s->local);
         return 0;
     }
     if (type == ATTACH_ABORT && len == sizeof(struct attach_abort)) {
@@ -148,7 +148,7 @@ static int on_rank_frame(struct session *s, uint16_t type, const uint8_t *body, 
         for (char *p = abort_request.text; *p; p++)
             if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
                 *p = '?';
-        job_abort(s->job, s->local, abort_request.code, abort_request.text);
+        job_on_abort(s->job, s->local, abort_request.code, abort_request.text);
         return 0;
     }
     return -EPROTO;
@@ -235,7 +235,7 @@ static void on_closed(void *ctx, int error)
         homes_on_client_gone(s->sessions->node->homes, home); /* frees the session through client_done */
     else {
         if (s->kind == SESSION_RANK && s->job)
-            job_disconnect(s->job, s->local);
+            job_on_disconnect(s->job, s->local);
         session_free(s);
     }
 }

@@ -109,7 +109,7 @@ static int stream_parse(struct stream *s)
     size_t at = 0;
     int rc = 0;
 
-    while (!s->freed && !s->paused && s->in_len - at >= sizeof(struct frame_header)) {
+    while (!s->freed && !s->finishing && !s->paused && s->in_len - at >= sizeof(struct frame_header)) {
         struct frame_header h;
         memcpy(&h, s->in + at, sizeof h);
         rc = frame_check(&h);
@@ -137,7 +137,7 @@ static int stream_parse(struct stream *s)
         if (rc < 0)
             break;
     }
-    if (s->freed)
+    if (s->freed || s->finishing)
         return 0;
     if (at > 0) {
         memmove(s->in, s->in + at, s->in_len - at);

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/control/fabric.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "daemon/channel/channel.h"
+#include "daemon/control/cluster.h"
+#include "daemon/control/hops.h"
+#include "daemon/control/job.h"
+#include "daemon/control/watch.h"
+#include "daemon/node.h"
+
+/* A command that found its channel's ring full; they go out in order. */
+struct fabric_wait {
+    struct list link;
+    struct cmd cmd;
+};
+
+struct fabric_channel {
+    struct fabric *fabric;
+    struct channel *channel;
+    struct watch *watch;
+    struct list waiting;
+    struct net_info info;
+    uint64_t last_turn;
+    uint32_t idx;
+    bool failed;
+    bool draining;
+};
+
+struct fabric {
+    struct node *node;
+    struct hub *hub;
+    uint32_t n_channels;
+    struct fabric_channel channels[CONFIG_MAX_CHANNELS];
+};
+
+uint32_t fabric_n_channels(const struct fabric *f)
+{
+    return f->n_channels;
+}
+
+struct channel *fabric_channel(const struct fabric *f, uint32_t idx)
+{
+    return f->channels[idx].channel;
+}
+
+const char *fabric_provider(const struct fabric *f, uint32_t idx)
+{
+    return f->channels[idx].info.provider;
+}
+
+int fabric_address(const struct fabric *f, uint32_t idx, uint8_t *buf, uint32_t size)
+{
+    size_t len = size;
+    int rc = channel_address(f->channels[idx].channel, buf, &len);
+
+    return rc < 0 ? rc : (int)len;
+}
+
+bool fabric_alive(const struct fabric *f, uint32_t idx)
+{
+    return !f->channels[idx].failed;
+}
+
+bool fabric_moved(struct fabric *f)
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        uint64_t turn = channel_heartbeat(f->channels[i].channel);
+        all &= turn != f->channels[i].last_turn;
+        f->channels[i].last_turn = turn;
+    }
+    return all;
+}
+
+static void flush(struct fabric_channel *fc)
+{
+    while (!list_empty(&fc->waiting)) {
+        struct fabric_wait *w = list_entry(list_first(&fc->waiting), struct fabric_wait, link);
+        if (cmd_send(fc->channel, &w->cmd) == -EAGAIN)
+            return;
+        list_remove(&w->link);
+        free(w);
+    }
+}
+
+static void send(struct fabric_channel *fc, const struct cmd *cmd)
+{
+    flush(fc);
+    if (list_empty(&fc->waiting) && cmd_send(fc->channel, cmd) == 0)
+        return;
+    struct fabric_wait *w = malloc(sizeof *w);
+    if (!w) {
+        log_error("channel %s: out of memory for a command", channel_name(fc->channel));
+        return;
+    }
+    w->cmd = *cmd;
+    list_init(&w->link);
+    list_append(&fc->waiting, &w->link);
+}
+
+static void on_event(struct fabric_channel *fc, const struct event *e)
+{
+    struct node *node = fc->fabric->node;
+    char text[128];
+
+    switch ((enum event_type)e->type) {
+    case EVENT_LINK_ERROR:
+        cluster_on_channel_error(node->cluster, fc->idx, e->slot, e->error);
+        break;
+    case EVENT_RTT:
+        cluster_on_channel_rtt(node->cluster, fc->idx, e->slot, e->value);
+        break;
+    case EVENT_RANK_DETACHED:
+        jobs_on_rank_detached(node->jobs, e->job, e->rank);
+        break;
+    case EVENT_JOB_DETACHED:
+        jobs_on_job_detached(node->jobs, e->job, fc->idx);
+        break;
+    case EVENT_UNREACHABLE:
+    case EVENT_RESTARTED:
+        log_warn("channel %s dropped %llu packets for node %08x, which %s", channel_name(fc->channel),
+                 (unsigned long long)e->value, hops_node_id(node->hops, e->slot),
+                 e->type == EVENT_RESTARTED ? "was restarted" : "cannot be reached");
+        break;
+    case EVENT_HOLD_OVERFLOW:
+        snprintf(text, sizeof text, "it does not take its messages, %llu bytes wait for it", (unsigned long long)e->value);
+        jobs_on_offence(node->jobs, e->job, e->rank, text);
+        break;
+    case EVENT_POISONED:
+        snprintf(text, sizeof text, "its rings hold rubbish (%s)", e->text ? e->text : "?");
+        jobs_on_offence(node->jobs, e->job, e->rank, text);
+        break;
+    case EVENT_DRAINED:
+        fc->draining = false;
+        break;
+    case EVENT_FAILED:
+        fc->failed = true;
+        cluster_on_channel_failed(node->cluster, fc->idx);
+        break;
+    }
+}
+
+static void on_events(void *ctx)
+{
+    struct fabric_channel *fc = ctx;
+    struct event e;
+    uint64_t count;
+
+    if (read(cmd_event_fd(fc->channel), &count, sizeof count) < 0 && errno != EAGAIN)
+        log_error("channel %s: %s", channel_name(fc->channel), strerror(errno));
+    while (cmd_next_event(fc->channel, &e))
+        on_event(fc, &e);
+    flush(fc);
+}
+
+void fabric_tick(struct fabric *f)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++)
+        flush(&f->channels[i]);
+}
+
+static int open_channel(struct fabric *f, uint32_t idx)
+{
+    const struct config *c = &f->node->config;
+    const struct config_channel *cc = &c->channels[idx];
+    struct fabric_channel *fc = &f->channels[idx];
+    struct channel_config config = {
+        .idx = idx,
+        .name = cc->name,
+        .net = {.interface = cc->resolved_interface, .address = cc->address, .provider = cc->provider},
+        .fault = cc->fault[0] ? cc->fault : NULL,
+        .wait_mode = (enum wait_mode)(cc->wait_mode == CONFIG_WAIT_INHERIT ? c->wait_mode : cc->wait_mode),
+        .spin_ns = c->sleep_after_ns,
+        .unreachable_after_ns = c->unreachable_after_ns,
+        .relay_limit = (uint32_t)c->relay_queue,
+    };
+
+    fc->fabric = f;
+    fc->idx = idx;
+    int rc = channel_new(f->hub, &config, &fc->channel);
+    if (rc < 0) {
+        log_error("channel %s on %s (%s, provider %s): %s", cc->name, cc->resolved_interface, cc->address, cc->provider,
+                  strerror(-rc));
+        return rc;
+    }
+    f->n_channels = idx + 1;
+    channel_info(fc->channel, &fc->info);
+    fc->watch = watch_new(f->node->base, cmd_event_fd(fc->channel), on_events, fc);
+    if (!fc->watch)
+        return -ENOMEM;
+    log_info("channel %s: network %s on %s, %s, provider %s", cc->name, cc->network, cc->resolved_interface, cc->address,
+             fc->info.provider);
+    return 0;
+}
+
+int fabric_new(struct node *node, struct fabric **ret_fabric)
+{
+    struct fabric *f = calloc(1, sizeof *f);
+
+    if (!f)
+        return -ENOMEM;
+    f->node = node;
+    for (int i = 0; i < CONFIG_MAX_CHANNELS; i++)
+        list_init(&f->channels[i].waiting);
+    int rc = 0;
+    if (node->config.n_channels > 0) {
+        struct hub_config config = {.node_id = node->id,
+                                    .epoch = node->epoch,
+                                    .n_channels = (uint32_t)node->config.n_channels,
+                                    .blocks_per_channel = (uint32_t)node->config.blocks_per_channel,
+                                    .fenced = node->fenced,
+                                    .hops = hops_table(node->hops)};
+        rc = hub_new(&config, &f->hub);
+        if (rc < 0)
+            log_error("cannot make the packet buffers: %s", strerror(-rc));
+    }
+    for (uint32_t i = 0; rc == 0 && i < (uint32_t)node->config.n_channels; i++)
+        rc = open_channel(f, i);
+    if (rc < 0) {
+        fabric_free(f);
+        return rc;
+    }
+    *ret_fabric = f;
+    return 0;
+}
+
+int fabric_start(struct fabric *f)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        int rc = channel_start(f->channels[i].channel);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+void fabric_free(struct fabric *f)
+{
+    if (!f)
+        return;
+    /* All threads end before the first channel goes: they hand blocks to one another. */
+    for (uint32_t i = 0; i < f->n_channels; i++)
+        channel_stop(f->channels[i].channel);
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        struct fabric_channel *fc = &f->channels[i];
+        watch_free(fc->watch);
+        list_foreach_safe(it, &fc->waiting)
+            free(list_entry(it, struct fabric_wait, link));
+        channel_free(fc->channel);
+    }
+    if (f->hub)
+        hub_free(f->hub);
+    free(f);
+}
+
+void fabric_add_link(struct fabric *f, uint32_t idx, uint16_t slot, const uint8_t *address, uint32_t len)
+{
+    struct cmd cmd = {.type = CMD_ADD_LINK};
+
+    if (len > sizeof cmd.add_link.address)
+        return;
+    cmd.add_link.slot = slot;
+    cmd.add_link.len = (uint16_t)len;
+    memcpy(cmd.add_link.address, address, len);
+    send(&f->channels[idx], &cmd);
+}
+
+void fabric_remove_link(struct fabric *f, uint32_t idx, uint16_t slot)
+{
+    struct cmd cmd = {.type = CMD_REMOVE_LINK};
+
+    cmd.remove_link.slot = slot;
+    send(&f->channels[idx], &cmd);
+}
+
+int fabric_attach_job(struct fabric *f, struct job *job)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        struct cmd_job config = {.job = job->id,
+                                 .segment = job->segment,
+                                 .layout = &job->layout,
+                                 .world = job->world,
+                                 .nodes = job->nodes,
+                                 .event_fd = job->event_fds[i],
+                                 .fenced = job->fenced,
+                                 .hold_bytes = (uint32_t)f->node->config.rank_hold_bytes};
+        int rc = cmd_job_new(f->channels[i].channel, &config, &job->channel_jobs[i]);
+        if (rc < 0) {
+            for (uint32_t made = 0; made < i; made++) {
+                cmd_job_free(job->channel_jobs[made]);
+                job->channel_jobs[made] = NULL;
+            }
+            return rc;
+        }
+    }
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        struct cmd cmd = {.type = CMD_ATTACH_JOB};
+        cmd.job = job->channel_jobs[i];
+        send(&f->channels[i], &cmd);
+    }
+    job->channels_left = f->n_channels;
+    return 0;
+}
+
+void fabric_detach_rank(struct fabric *f, struct job *job, uint32_t local, bool dead)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        struct cmd cmd = {.type = CMD_DETACH_RANK};
+        if (!job->channel_jobs[i])
+            continue;
+        cmd.detach_rank.job = job->channel_jobs[i];
+        cmd.detach_rank.local = local;
+        cmd.detach_rank.dead = dead;
+        send(&f->channels[i], &cmd);
+    }
+}
+
+void fabric_detach_job(struct fabric *f, struct job *job)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        struct cmd cmd = {.type = CMD_DETACH_JOB};
+        if (!job->channel_jobs[i])
+            continue;
+        cmd.job = job->channel_jobs[i];
+        send(&f->channels[i], &cmd);
+    }
+}
+
+void fabric_job_free(struct channel_job *job)
+{
+    cmd_job_free(job);
+}
+
+void fabric_set_wait(struct fabric *f, uint32_t idx, uint32_t wait_mode)
+{
+    struct cmd cmd = {.type = CMD_SET_WAIT};
+
+    cmd.wait_mode = wait_mode;
+    send(&f->channels[idx], &cmd);
+}
+
+void fabric_drain(struct fabric *f, uint64_t timeout_ns)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        struct cmd cmd = {.type = CMD_DRAIN};
+        cmd.timeout_ns = timeout_ns;
+        f->channels[i].draining = true;
+        send(&f->channels[i], &cmd);
+    }
+}
+
+bool fabric_drained(const struct fabric *f)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++)
+        if (f->channels[i].draining)
+            return false;
+    return true;
+}
