@@ -244,7 +244,8 @@ static void carry_out_copy(const void *src, MPI_Count src_count, struct datatype
                            MPI_Count dst_count, struct datatype *dst_type)
 {
     MPI_Count n_bytes = src_count * src_type->size;
-    if (src == dst || n_bytes == 0)
+    /* One address with two types is two places when displacements are addresses (MPI_BOTTOM). */
+    if ((src == dst && src_type == dst_type) || n_bytes == 0)
         return;
     if (datatype_is_run(src_type, src_count) && datatype_is_run(dst_type, dst_count) &&
         n_bytes <= dst_count * dst_type->size)
@@ -372,7 +373,7 @@ void schedule_wait_one(struct schedule *s, int id)
 void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, struct datatype *src_type, void *dst,
                    MPI_Count dst_count, struct datatype *dst_type)
 {
-    if (s->broken || src == dst)
+    if (s->broken || (src == dst && src_type == dst_type))
         return;
     if (!s->recording) {
         carry_out_copy(src, src_count, src_type, dst, dst_count, dst_type);

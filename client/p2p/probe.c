@@ -22,6 +22,12 @@ struct message {
 /* What MPI_MESSAGE_NO_PROC stands for. */
 static struct message no_proc = {.obj = {.refs = 1, .kind = OBJECT_MESSAGE, .predefined = true}};
 
+/* Before main(): applications may receive MPI_MESSAGE_NO_PROC without a probe that gave it. */
+__attribute__((constructor)) static void make_no_proc_known(void)
+{
+    handle_set_predefined((uintptr_t)MPI_MESSAGE_NO_PROC, &no_proc.obj);
+}
+
 static struct unexpected *look(int source, int tag, const struct comm *comm)
 {
     if (match_n_unexpected == 0)
@@ -94,8 +100,6 @@ static int take(struct unexpected *u, struct comm *comm, struct message **ret_me
 
 static int take_no_proc(struct message **ret_message, MPI_Status *status)
 {
-    if (!no_proc.obj.handle)
-        handle_set_predefined((uintptr_t)MPI_MESSAGE_NO_PROC, &no_proc.obj);
     status_set_proc_null(status);
     *ret_message = &no_proc;
     return MPI_SUCCESS;
