@@ -3,15 +3,19 @@
  * local_run N PROGRAM [ARGS...]: runs N ranks of an MPI program on this machine with nothing but a job segment: no daemon, no
  * spawner. For tests of the library alone (sanitizers, profilers) and for telling its cost from the daemon's. Ends with the
  * highest exit code of its ranks; kills them all when one dies by a signal, after MOTET_TEST_TIMEOUT seconds (default 120), or when
- * it dies itself.
+ * it dies itself. MOTET_TEST_FENCED=1: as on a kernel without membarrier. MOTET_TEST_NO_READV=1: as in a container that forbids
+ * reading other processes' memory.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +69,22 @@ static int make_segments(int n)
     return 0;
 }
 
+/* What a container does to the ranks: reading another process's memory is refused. */
+static void forbid_readv(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+        fprintf(stderr, "local_run: seccomp: %s\n", strerror(errno));
+}
+
 static pid_t start_rank(int rank, int n, const char *socket_path, char **argv)
 {
     pid_t parent = getpid();
@@ -84,6 +104,8 @@ static pid_t start_rank(int rank, int n, const char *socket_path, char **argv)
     snprintf(text, sizeof text, "%d", n);
     setenv("MOTET_SIZE", text, 1);
     setenv("MOTET_KEY", "00000000000000000000000000000000", 1);
+    if (getenv("MOTET_TEST_NO_READV"))
+        forbid_readv();
     execvp(argv[0], argv);
     fprintf(stderr, "local_run: %s: %s\n", argv[0], strerror(errno));
     _exit(127);
