@@ -42,7 +42,7 @@ static void run_changed(const uint8_t *data, size_t n, struct rand *r)
     memcpy(copy, data, n);
     for (uint64_t i = 0, changes = 1 + rand_below(r, 4); i < changes; i++) {
         size_t at = rand_below(r, n);
-        copy[at] = rand_below(r, 2) ? (uint8_t)rand_next(r) : (uint8_t)(copy[at] ^ 1u << rand_below(r, 8));
+        copy[at] = (uint8_t)(rand_below(r, 2) ? rand_next(r) : copy[at] ^ 1u << rand_below(r, 8));
     }
     run(copy, n);
     free(copy);
