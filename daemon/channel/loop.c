@@ -33,7 +33,9 @@ int loop_init(struct channel *ch)
     loop_add_fd(ch, ch->hub->wake[ch->idx].event_fd);
     if (ch->info.caps & NET_CAP_WAIT) {
         int fd = ch->driver->wait_fd(ch->net);
-        struct epoll_event ev = {.events = EPOLLIN};
+        /* Edge-triggered: libfabric 1.17 leaves its descriptor readable after the first completion, for ever. What arrives makes
+         * an edge all the same; what an edge might miss is found by the bound on sleep. */
+        struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
         if (fd >= 0 && epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
             return -errno;
     }
