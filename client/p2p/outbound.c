@@ -65,12 +65,12 @@ static inline void publish(struct peer *p, struct ring_producer *ring, struct ri
     ring_publish(ring);
 }
 
-bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes, const struct datatype *type, MPI_Count count,
-                        const struct comm *comm, uint32_t context, int tag)
+static inline bool try_eager(struct peer *p, const void *buf, MPI_Count bytes, const struct datatype *type,
+                             MPI_Count count, const struct comm *comm, uint32_t context, int tag)
 {
     void *payload;
 
-    if (bytes > p->eager_limit || !list_empty(&p->pending) ||
+    if (bytes > p->eager_limit ||
         p->eager_out + (uint64_t)bytes + PEER_EAGER_OVERHEAD > PEER_EAGER_ALLOWANCE)
         return false;
     struct ring_producer *ring = peer_ring(p, false);
@@ -84,6 +84,13 @@ bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes, const 
     count_sent((uint64_t)bytes);
     publish(p, ring, slot, MSG_EAGER, context, comm->rank, tag);
     return true;
+}
+
+bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes, const struct datatype *type, MPI_Count count,
+                        const struct comm *comm, uint32_t context, int tag)
+{
+    /* Nothing overtakes what waits. */
+    return list_empty(&p->pending) && try_eager(p, buf, bytes, type, count, comm, context, tag);
 }
 
 /* Publishes the announcement of a large or synchronous message. False: no room. */
@@ -131,11 +138,11 @@ static bool try_announce(struct peer *p, struct transfer *t)
     return true;
 }
 
-/* False: no room; the transfer is untouched. */
+/* Whatever waits before it is the caller's business. False: no room; the transfer is untouched. */
 static bool try_send(struct peer *p, struct transfer *t)
 {
     if (t->mode != P2P_SYNCHRONOUS &&
-        outbound_try_eager(p, t->buf, t->bytes, t->type, t->count, t->base.comm, t->context, t->tag)) {
+        try_eager(p, t->buf, t->bytes, t->type, t->count, t->base.comm, t->context, t->tag)) {
         transfer_complete(t, MPI_SUCCESS);
         return true;
     }
