@@ -180,7 +180,8 @@ static void add_run(struct words *runs, const struct host *host, uint32_t count)
 {
     char text[HOSTS_NAME_MAX + 16];
 
-    snprintf(text, sizeof text, "%s:%u", host->name, count);
+    /* The daemon's node may have a name of its own. */
+    snprintf(text, sizeof text, "%s:%u", hosts_is_local(host->name) ? "localhost" : host->name, count);
     words_add(runs, text);
 }
 

@@ -158,6 +158,7 @@ def test_missing_export_warns_once(start):
     (["-n", "5", "-hosts", "a,b", "-ppn", "2", "p"], ["a:2", "b:2", "a:1"]),
     (["-hosts", "a:2,b:3", "p"], ["a:2", "b:3"]),
     (["-n", "1", "-host", "a", "p", ":", "-n", "2", "-host", "b:2", "q"], ["a:1", "b:2"]),
+    (["-n", "2", "-host", "127.0.0.1,a", "p"], ["localhost:1", "a:1"]),
     (["-n", "3", "-host", "a:2,b:2", "p", ":", "-n", "2", "q"], ["a:2", "b:1", "b:1", "a:1"]),
 ])
 def test_placement(start, args, hosts):
