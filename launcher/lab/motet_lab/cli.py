@@ -11,7 +11,7 @@
     motet-lab start NODE             start the daemon again
     motet-lab wait                   until every living daemon has a route to every other
     motet-lab log NODE               what the daemon wrote
-    motet-lab ps NODE                the node's processes
+    motet-lab ps [NODE]              the processes of a node or of all
     motet-lab down                   everything away
     motet-lab list                   labs that are up
     motet-lab check                  can this machine make a lab?
@@ -269,8 +269,10 @@ def do_log(options):
 
 
 def do_ps(options):
-    for pid, command in client.ask(client.choose(options.name), 'processes', node=options.node)[0]['processes']:
-        print(f'{pid:7} {command}')
+    name = client.choose(options.name)
+    for one in [options.node] if options.node else [n['name'] for n in client.ask(name, 'status')[0]['nodes']]:
+        for pid, command in client.ask(name, 'processes', node=one)[0]['processes']:
+            print(f'{one:12} {pid:7} {command}')
     return 0
 
 
@@ -333,7 +335,7 @@ def parser():
     command('start', do_start, 'node')
     command('wait', do_wait).add_argument('--timeout', type=float, default=30.0)
     command('log', do_log, 'node')
-    command('ps', do_ps, 'node')
+    command('ps', do_ps).add_argument('node', nargs='?')
     command('list', do_list)
     command('down', do_down).add_argument('--all', action='store_true')
     command('check', do_check)
