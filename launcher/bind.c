@@ -16,7 +16,8 @@ static int topology_ready(void)
         return 0;
     if (hwloc_topology_init(&t) < 0)
         return -ENOSYS;
-    /* By default hwloc shows only what this process may use, so a container's or slice's limits hold for the ranks too. */
+    /* By default hwloc shows only what this process may use, so a container's or slice's limits hold for the
+     * ranks too. */
     if (hwloc_topology_load(t) < 0) {
         hwloc_topology_destroy(t);
         return -ENOSYS;
@@ -32,7 +33,8 @@ int bind_core_cpus(uint32_t core, cpu_set_t *ret_cpus)
     if (rc < 0)
         return rc;
     /* Machines that do not tell their cores still have processing units. */
-    hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+    hwloc_obj_type_t type =
+        hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
     int n_cores = hwloc_get_nbobjs_by_type(topology, type);
     if (n_cores <= 0)
         return -ENOSYS;

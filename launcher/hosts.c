@@ -63,8 +63,8 @@ static int parse_host(struct host_list *list, const char *text, size_t n, struct
     if (!name_ok(text, name_n))
         return fail(error, -EINVAL, "'%.*s' is not a host name", (int)(name_n > 100 ? 100 : name_n), text);
     if (colon && number_parse(colon + 1, n - name_n - 1, 1, HOSTS_SLOTS_MAX, &slots) < 0)
-        return fail(error, -EINVAL, "'%.*s': expected a number of ranks from 1 to %u after ':'", (int)(n > 100 ? 100 : n), text,
-                    HOSTS_SLOTS_MAX);
+        return fail(error, -EINVAL, "'%.*s': expected a number of ranks from 1 to %u after ':'",
+                    (int)(n > 100 ? 100 : n), text, HOSTS_SLOTS_MAX);
     add(list, text, name_n)->slots = slots;
     return 0;
 }
@@ -96,8 +96,8 @@ static int parse_property(struct host *host, const char *word, size_t n, struct 
         if (n < len || strncmp(word, properties[i].name, len) != 0)
             continue;
         if (number_parse(word + len, n - len, 1, HOSTS_SLOTS_MAX, &value) < 0)
-            return fail(error, -EINVAL, "'%.*s': expected a number from 1 to %u", (int)(n > 100 ? 100 : n), word,
-                        HOSTS_SLOTS_MAX);
+            return fail(error, -EINVAL, "'%.*s': expected a number from 1 to %u", (int)(n > 100 ? 100 : n),
+                        word, HOSTS_SLOTS_MAX);
         memcpy((char *)host + properties[i].offset, &value, sizeof value);
         return 0;
     }
@@ -185,7 +185,8 @@ static void add_run(struct words *runs, const struct host *host, uint32_t count)
     words_add(runs, text);
 }
 
-int hosts_place(struct host_list *list, uint32_t ppn, uint32_t n, struct words *ret_runs, struct host_error *ret_error)
+int hosts_place(struct host_list *list, uint32_t ppn, uint32_t n, struct words *ret_runs,
+                struct host_error *ret_error)
 {
     size_t full_hosts = 0; /* hosts passed in a row without placing anything */
 
@@ -202,7 +203,8 @@ int hosts_place(struct host_list *list, uint32_t ppn, uint32_t n, struct words *
             n -= count;
             full_hosts = 0;
         } else if (list->in_turn == 0 && ++full_hosts == list->n) {
-            return fail(ret_error, -ENOSPC, "all hosts have their max_slots, and %u more ranks are to be placed", n);
+            return fail(ret_error, -ENOSPC,
+                        "all hosts have their max_slots, and %u more ranks are to be placed", n);
         }
         if (count == room || count == 0) {
             list->cursor = (list->cursor + 1) % list->n;

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-#define PIECE_BYTES (32u << 10)
+#define PIECE_BYTES        (32u << 10)
 #define BACKGROUND_LOOK_NS (CLOCK_NS_PER_S / 2)
 
 void input_init(struct input *in, int fd)

@@ -7,7 +7,8 @@
 
 #include "base/clock.h"
 
-/* Long enough for the rest of a line that was written in two pieces, short enough not to be noticed at a prompt. */
+/* Long enough for the rest of a line that was written in two pieces, short enough not to be noticed at a
+ * prompt. */
 #define PARTIAL_WAIT_NS (20 * CLOCK_NS_PER_MS)
 /* Untagged output without newlines (binary data) is not held back beyond this. */
 #define UNTAGGED_MAX_BYTES (64u << 10)
@@ -57,7 +58,8 @@ static void release(struct lines *l, uint32_t rank, struct bytes *out)
 }
 
 /* Whole lines go out in one piece; the rest waits unless it has become too much. */
-static void add_untagged(struct lines *l, uint32_t rank, const char *data, size_t n, uint64_t now_ns, struct bytes *out)
+static void add_untagged(struct lines *l, uint32_t rank, const char *data, size_t n, uint64_t now_ns,
+                         struct bytes *out)
 {
     struct partial_line *p = &l->partial[rank];
     const char *newline = memrchr(data, '\n', n);
@@ -72,7 +74,8 @@ static void add_untagged(struct lines *l, uint32_t rank, const char *data, size_
     hold(l, p, data + whole, n - whole, now_ns);
 }
 
-static void add_tagged(struct lines *l, uint32_t rank, const char *data, size_t n, uint64_t now_ns, struct bytes *out)
+static void add_tagged(struct lines *l, uint32_t rank, const char *data, size_t n, uint64_t now_ns,
+                       struct bytes *out)
 {
     struct partial_line *p = &l->partial[rank];
 

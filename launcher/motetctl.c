@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * motetctl: looks into the daemon of this node, and through it into the cluster, by the status socket. Prints tables for people or, with
+ * motetctl: looks into the daemon of this node, and through it into the cluster, by the status socket. Prints
+ * tables for people or, with
  * --json, the data as it came.
  */
 #include <errno.h>
@@ -13,12 +14,12 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "launcher/number.h"
-#include "launcher/motetctl_show.h"
 #include "launcher/motetctl_ask.h"
+#include "launcher/motetctl_show.h"
+#include "launcher/number.h"
 
-#define EXIT_FAILED 1
-#define EXIT_USAGE  2
+#define EXIT_FAILED     1
+#define EXIT_USAGE      2
 #define ANSWER_LIMIT_NS (10 * CLOCK_NS_PER_S)
 
 static const char usage[] =
@@ -47,14 +48,18 @@ static const char usage[] =
     "  -V, --version         version\n"
     "  -h, --help            this text\n";
 
-static const char *const views[] = {"info", "nodes", "networks", "channels", "links", "routes", "jobs", "ranks", "queues", "counters"};
+static const char *const views[] = {"info",   "nodes", "networks", "channels", "links",
+                                    "routes", "jobs",  "ranks",    "queues",   "counters"};
 
-static const struct option long_options[] = {
-    {"socket", required_argument, NULL, 's'}, {"node", required_argument, NULL, 'N'},
-    {"job", required_argument, NULL, 'j'},    {"rank", required_argument, NULL, 'r'},
-    {"json", no_argument, NULL, 'J'},         {"watch", required_argument, NULL, 'w'},
-    {"version", no_argument, NULL, 'V'},      {"help", no_argument, NULL, 'h'},
-    {0}};
+static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
+                                             {"node", required_argument, NULL, 'N'},
+                                             {"job", required_argument, NULL, 'j'},
+                                             {"rank", required_argument, NULL, 'r'},
+                                             {"json", no_argument, NULL, 'J'},
+                                             {"watch", required_argument, NULL, 'w'},
+                                             {"version", no_argument, NULL, 'V'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {0}};
 
 struct arguments {
     const char *socket, *node, *job;

@@ -30,8 +30,8 @@ size_t motetctl_ask_scan(const char *unix_sockets, unsigned uid, motetctl_ask_fo
         char text[NODE_DAEMON_PATH_MAX];
         /* Flags 00010000 mark a listening socket; connections of it carry the same name. */
         bool listening = len > 60 && memmem(line, len, " 00010000 ", 10) != NULL;
-        if (listening && name_n > prefix_n + 7 && name_n < sizeof text && strncmp(name, prefix, prefix_n) == 0 &&
-            strncmp(name + name_n - 7, "-status", 7) == 0) {
+        if (listening && name_n > prefix_n + 7 && name_n < sizeof text &&
+            strncmp(name, prefix, prefix_n) == 0 && strncmp(name + name_n - 7, "-status", 7) == 0) {
             snprintf(text, sizeof text, "%.*s", (int)name_n, name);
             found(arg, text);
             n++;
@@ -70,8 +70,10 @@ static int connect_private(char *why, size_t room)
         return -EEXIST;
     }
     if (n == 0) {
-        snprintf(why, room, "no daemon is running here (looked for MOTET_STATUS_SOCKET, motet/status.sock in XDG_RUNTIME_DIR and /run, "
-                            "and private daemons of this user)");
+        snprintf(why, room,
+                 "no daemon is running here (looked for MOTET_STATUS_SOCKET, motet/status.sock in "
+                 "XDG_RUNTIME_DIR and /run, "
+                 "and private daemons of this user)");
         return -ENOENT;
     }
     int fd = fd_unix_connect(found.first);
@@ -106,7 +108,8 @@ static int read_line(int fd, struct bytes *line, uint64_t deadline_ns)
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         uint64_t now_ns = clock_now_ns();
-        int ready = now_ns < deadline_ns ? poll(&p, 1, (int)((deadline_ns - now_ns) / CLOCK_NS_PER_MS) + 1) : 0;
+        int ready =
+            now_ns < deadline_ns ? poll(&p, 1, (int)((deadline_ns - now_ns) / CLOCK_NS_PER_MS) + 1) : 0;
         if (ready == 0)
             return -ETIMEDOUT;
         ssize_t got = ready < 0 ? -1 : read(fd, part, sizeof part);
@@ -147,7 +150,8 @@ int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_d
         snprintf(why, room, "the answer is not JSON: %s", error.text);
         rc = -EPROTO;
     } else if (!json_is_integer(version) || json_integer_value(version) != MOTETCTL_ASK_VERSION) {
-        snprintf(why, room, "the daemon speaks another version of the status protocol than the %d of this motetctl",
+        snprintf(why, room,
+                 "the daemon speaks another version of the status protocol than the %d of this motetctl",
                  MOTETCTL_ASK_VERSION);
         rc = -EPROTONOSUPPORT;
     } else if (json_is_integer(answer_id) && json_integer_value(answer_id) != id) {
@@ -179,8 +183,10 @@ int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data
     free(text);
     json_decref(request);
     if (rc < 0)
-        snprintf(why, room, "%s", rc == -ETIMEDOUT ? "the daemon does not answer" :
-                                  rc == -ECONNRESET ? "the daemon closed the connection" : strerror(-rc));
+        snprintf(why, room, "%s",
+                 rc == -ETIMEDOUT    ? "the daemon does not answer"
+                 : rc == -ECONNRESET ? "the daemon closed the connection"
+                                     : strerror(-rc));
     else
         rc = motetctl_ask_parse(line.n ? bytes_data(&line) : "", line.n, id, ret_data, why, room);
     bytes_free(&line);

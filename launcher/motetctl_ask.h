@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's end of the daemon's status socket: one JSON object per line in both directions. Used by motetctl. */
+/* The client's end of the daemon's status socket: one JSON object per line in both directions. Used by
+ * motetctl. */
 #pragma once
 
 #include <jansson.h>
@@ -9,19 +10,22 @@
 #define MOTETCTL_ASK_VERSION 1
 
 /*
- * Connects to the socket named, else to the usual ones (MOTET_STATUS_SOCKET, the runtime directories), else to the private daemon
- * of this user if there is just one. Returns the descriptor, or negative errno with the reason in `why`.
+ * Connects to the socket named, else to the usual ones (MOTET_STATUS_SOCKET, the runtime directories), else
+ * to the private daemon of this user if there is just one. Returns the descriptor, or negative errno with the
+ * reason in `why`.
  */
 int motetctl_ask_connect(const char *named, char *why, size_t room);
 
-/* Names of the status sockets of this user's private daemons in the text of /proc/net/unix, one after another. Calls `found` with each,
+/* Names of the status sockets of this user's private daemons in the text of /proc/net/unix, one after
+ * another. Calls `found` with each,
  * '@' in front. Returns their number. */
 typedef void motetctl_ask_found_fn(void *arg, const char *name);
 size_t motetctl_ask_scan(const char *unix_sockets, unsigned uid, motetctl_ask_found_fn *found, void *arg);
 
 /*
- * Sends the request (takes over the reference) and waits for its answer at most timeout_ns. 0 and the `data` of the answer as a new
- * reference; or negative errno with the reason in `why`, which may be the daemon's own words (-EREMOTEIO).
+ * Sends the request (takes over the reference) and waits for its answer at most timeout_ns. 0 and the `data`
+ * of the answer as a new reference; or negative errno with the reason in `why`, which may be the daemon's own
+ * words (-EREMOTEIO).
  */
 int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *why, size_t room);
 /* Takes an answer apart; separate for tests and the fuzzer. As motetctl_ask. */

@@ -21,12 +21,15 @@ enum unit { UNIT_NONE, UNIT_BYTES, UNIT_DURATION };
 static const struct suffix {
     const char *text;
     enum unit unit;
-    int64_t ns; /* per unit */
+    int64_t ns;   /* per unit */
     bool dropped; /* from the heading: the values say it */
 } suffixes[] = {
-    {"_per_s", UNIT_NONE, 0, false},       {"_bytes", UNIT_BYTES, 0, true},
-    {"_ns", UNIT_DURATION, 1, true},       {"_us", UNIT_DURATION, CLOCK_NS_PER_US, true},
-    {"_ms", UNIT_DURATION, CLOCK_NS_PER_MS, true}, {"_s", UNIT_DURATION, CLOCK_NS_PER_S, true},
+    {"_per_s", UNIT_NONE, 0, false},
+    {"_bytes", UNIT_BYTES, 0, true},
+    {"_ns", UNIT_DURATION, 1, true},
+    {"_us", UNIT_DURATION, CLOCK_NS_PER_US, true},
+    {"_ms", UNIT_DURATION, CLOCK_NS_PER_MS, true},
+    {"_s", UNIT_DURATION, CLOCK_NS_PER_S, true},
 };
 
 static const struct suffix *suffix_of(const char *key)
@@ -134,9 +137,9 @@ static char *value_text(const char *key, json_t *value)
     struct words parts = {0};
     size_t i, n = 1;
     json_t *item;
-    json_array_foreach(value, i, item)
-    {
-        char *part = json_is_object(item) || json_is_array(item) ? json_dumps(item, JSON_COMPACT) : value_text(key, item);
+    json_array_foreach(value, i, item) {
+        char *part = json_is_object(item) || json_is_array(item) ? json_dumps(item, JSON_COMPACT)
+                                                                 : value_text(key, item);
         words_add(&parts, part ? part : "");
         n += strlen(parts.at[i]) + 1;
         free(part);
@@ -158,8 +161,7 @@ static void visit_values(json_t *object, const char *prefix, visit_fn *visit, vo
     const char *key;
     json_t *value;
 
-    json_object_foreach(object, key, value)
-    {
+    json_object_foreach(object, key, value) {
         char *name;
         if (asprintf(&name, "%s%s%s", prefix, *prefix ? "." : "", key) < 0)
             return;
@@ -225,8 +227,7 @@ static void show_table(json_t *rows, const struct words *columns, bool turned, F
         table_init(&table, columns->n, n_rows);
     for (i = 0; i < columns->n; i++)
         table_set(&table, turned ? i : 0, turned ? 0 : i, heading(columns->at[i], text));
-    json_array_foreach(rows, i, row)
-    {
+    json_array_foreach(rows, i, row) {
         struct fill fill = {.columns = columns, .table = &table, .row = i + 1, .turned = turned};
         visit_values(row, "", fill_cell, &fill);
     }
@@ -243,7 +244,8 @@ static void show_rows(json_t *rows, bool turned, FILE *to)
     json_array_foreach(rows, i, row)
         visit_values(row, "", collect_column, &columns);
     if (columns.n > 0)
-        show_table(rows, &columns, turned || (columns.n > WIDE_COLUMNS && json_array_size(rows) <= LOW_ROWS), to);
+        show_table(rows, &columns, turned || (columns.n > WIDE_COLUMNS && json_array_size(rows) <= LOW_ROWS),
+                   to);
     else
         fputs("none\n", to);
     words_free(&columns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpiexec (also motetrun and mpirun): reads the command line, finds the daemon of this node or starts a private one, submits the job
- * and stays with it (run.c). What it prints on its own account goes to stderr; stdout is the ranks'.
+ * mpiexec (also motetrun and mpirun): reads the command line, finds the daemon of this node or starts a
+ * private one, submits the job and stays with it (run.c). What it prints on its own account goes to stderr;
+ * stdout is the ranks'.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +19,11 @@
 #include "launcher/run.h"
 #include "launcher/submit.h"
 
-#define EXIT_USAGE 2
+#define EXIT_USAGE     2
 #define EXIT_NO_DAEMON 1
 
-/* Descriptors 0 to 2 must be taken before anything is opened, or a socket would become someone's standard output. */
+/* Descriptors 0 to 2 must be taken before anything is opened, or a socket would become someone's standard
+ * output. */
 static void ensure_stdio(void)
 {
     for (int fd = 0; fd < 3; fd++) {
@@ -30,14 +32,15 @@ static void ensure_stdio(void)
     }
 }
 
-/* The current directory by the name that the user knows it by, if PWD is right: other nodes may see the same link, and not
- * the mount behind it. */
+/* The current directory by the name that the user knows it by, if PWD is right: other nodes may see the same
+ * link, and not the mount behind it. */
 static const char *current_directory(char *room, size_t n)
 {
     const char *pwd = getenv("PWD");
     struct stat a, b;
 
-    if (pwd && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+    if (pwd && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
+        a.st_ino == b.st_ino)
         return pwd;
     return getcwd(room, n);
 }
@@ -59,19 +62,23 @@ static int reach_private(const struct options *o, struct node_daemon *daemon)
     char why[512] = "";
 
     if (!only_local_hosts(o)) {
-        fprintf(stderr, "mpiexec: the job names other nodes, but there is no daemon here that knows them; start motetd on every node, "
+        fprintf(stderr, "mpiexec: the job names other nodes, but there is no daemon here that knows them; "
+                        "start motetd on every node, "
                         "or leave out the hosts\n");
         return -1;
     }
     if (node_daemon_start(daemon, why, sizeof why) < 0) {
-        fprintf(stderr, "mpiexec: no daemon runs on this node, and a private one cannot be started: %s\n", why);
+        fprintf(stderr, "mpiexec: no daemon runs on this node, and a private one cannot be started: %s\n",
+                why);
         return -1;
     }
     if (o->verbose)
-        fprintf(stderr, "mpiexec: started a private daemon (process %d), status socket %s\n", (int)daemon->pid, daemon->status);
+        fprintf(stderr, "mpiexec: started a private daemon (process %d), status socket %s\n",
+                (int)daemon->pid, daemon->status);
     int fd = fd_unix_connect(daemon->client);
     if (fd < 0)
-        fprintf(stderr, "mpiexec: cannot reach the private daemon at %s: %s\n", daemon->client, strerror(-fd));
+        fprintf(stderr, "mpiexec: cannot reach the private daemon at %s: %s\n", daemon->client,
+                strerror(-fd));
     return fd < 0 ? -1 : fd;
 }
 
@@ -89,13 +96,16 @@ static int reach_daemon(const struct options *o, struct node_daemon *daemon)
     }
     if (!path[0])
         return reach_private(o, daemon);
-    fprintf(stderr, "mpiexec: cannot reach the daemon at %s (from MOTET_CLIENT_SOCKET): %s\n", path, strerror(-fd));
+    fprintf(stderr, "mpiexec: cannot reach the daemon at %s (from MOTET_CLIENT_SOCKET): %s\n", path,
+            strerror(-fd));
     return -1;
 }
 
 static int run(struct options *o)
 {
-    struct run_options run_options = {.tag_output = o->tag_output, .stdin_to_rank0 = o->stdin_to_rank0, .verbose = o->verbose,
+    struct run_options run_options = {.tag_output = o->tag_output,
+                                      .stdin_to_rank0 = o->stdin_to_rank0,
+                                      .verbose = o->verbose,
                                       .timeout_ns = o->timeout_ns};
     struct node_daemon daemon = {.lifeline = -1};
     struct options_error error;
@@ -127,7 +137,8 @@ int main(int argc, char **argv)
     int code = 0;
 
     ensure_stdio();
-    if (options_parse(&options, argc > 0 ? (size_t)argc - 1 : 0, (const char *const *)argv + (argc > 0), &error) < 0) {
+    if (options_parse(&options, argc > 0 ? (size_t)argc - 1 : 0, (const char *const *)argv + (argc > 0),
+                      &error) < 0) {
         fprintf(stderr, "mpiexec: %s\n", error.text);
         code = EXIT_USAGE;
     } else if (options.action == ACTION_HELP) {

@@ -53,7 +53,8 @@ static int own_directory(char *path, size_t room)
     return 0;
 }
 
-/* The first of two places relative to this program (installed, build directory) that holds an executable. 0 or -ENOENT. */
+/* The first of two places relative to this program (installed, build directory) that holds an executable. 0
+ * or -ENOENT. */
 static int find_beside(const char *installed, const char *built, char *path, size_t room)
 {
     char own[PATH_MAX];
@@ -61,7 +62,8 @@ static int find_beside(const char *installed, const char *built, char *path, siz
     if (own_directory(own, sizeof own) < 0)
         return -ENOENT;
     for (int i = 0; i < 2; i++) {
-        if ((size_t)snprintf(path, room, "%s/%s", own, i == 0 ? installed : built) < room && access(path, X_OK) == 0)
+        if ((size_t)snprintf(path, room, "%s/%s", own, i == 0 ? installed : built) < room &&
+            access(path, X_OK) == 0)
             return 0;
     }
     return -ENOENT;
@@ -82,7 +84,8 @@ static int find_program(char *path, size_t room)
     return access(path, X_OK) == 0 ? 0 : -errno;
 }
 
-/* A daemon that was moved together with this program, or not installed at all, is told where its spawner is. */
+/* A daemon that was moved together with this program, or not installed at all, is told where its spawner is.
+ */
 static void tell_spawner(void)
 {
     char path[PATH_MAX];
@@ -110,7 +113,8 @@ static _Noreturn void run_daemon(const char *path, int lifeline, int ready)
     _exit(127);
 }
 
-/* Reads the line that the daemon prints when it is ready. 0, -ETIMEDOUT, or -ECONNRESET when it ended before. */
+/* Reads the line that the daemon prints when it is ready. 0, -ETIMEDOUT, or -ECONNRESET when it ended before.
+ */
 static int read_ready(int fd, char *line, size_t room)
 {
     uint64_t deadline_ns = clock_now_ns() + READY_LIMIT_NS;
@@ -209,7 +213,8 @@ void node_daemon_stop(struct node_daemon *d)
     fd_closep(&d->lifeline);
     while (waitpid(d->pid, NULL, WNOHANG) == 0) {
         if (clock_now_ns() > deadline_ns) {
-            fprintf(stderr, "mpiexec: the private daemon (process %d) does not end, killing it\n", (int)d->pid);
+            fprintf(stderr, "mpiexec: the private daemon (process %d) does not end, killing it\n",
+                    (int)d->pid);
             kill(d->pid, SIGKILL);
             waitpid(d->pid, NULL, 0);
             break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finding the daemon of this node, or starting a private one. Called by mpiexec and (the finding) by motetctl.
+ * Finding the daemon of this node, or starting a private one. Called by mpiexec and (the finding) by
+ * motetctl.
  */
 #pragma once
 
@@ -9,18 +10,19 @@
 
 #define NODE_DAEMON_PATH_MAX 128
 
-/* A daemon that belongs to this process: it ends when the lifeline is closed, also by this process's death. */
+/* A daemon that belongs to this process: it ends when the lifeline is closed, also by this process's death.
+ */
 struct node_daemon {
-    pid_t pid;      /* 0: none was started */
-    int lifeline;   /* writing end of the pipe whose end the daemon waits for; -1: none */
+    pid_t pid;    /* 0: none was started */
+    int lifeline; /* writing end of the pipe whose end the daemon waits for; -1: none */
     char client[NODE_DAEMON_PATH_MAX];
     char status[NODE_DAEMON_PATH_MAX];
 };
 
 /*
- * Connects to the socket that `variable` names ("MOTET_CLIENT_SOCKET"), or else to `file` ("client.sock") in the user's and then the
- * system's runtime directory. Returns the descriptor and the path; or negative errno, with the path when it was named explicitly and
- * with an empty one when just none was found.
+ * Connects to the socket that `variable` names ("MOTET_CLIENT_SOCKET"), or else to `file` ("client.sock") in
+ * the user's and then the system's runtime directory. Returns the descriptor and the path; or negative errno,
+ * with the path when it was named explicitly and with an empty one when just none was found.
  */
 int node_daemon_connect(const char *variable, const char *file, char *ret_path, size_t room);
 

@@ -34,14 +34,16 @@ static int fail(struct parser *p, const char *fmt, ...)
 /* Values may be long (an environment, a file name); a message shows their beginning. */
 #define SHOWN "%.120s"
 
-static int take_number(struct parser *p, const char *name, const char *text, uint32_t high, uint32_t *ret_value)
+static int take_number(struct parser *p, const char *name, const char *text, uint32_t high,
+                       uint32_t *ret_value)
 {
     if (number_parse(text, strlen(text), 1, high, ret_value) < 0)
         return fail(p, "%s " SHOWN ": expected a whole number from 1 to %u", name, text, high);
     return 0;
 }
 
-static int take_choice(struct parser *p, const char *name, const char *text, const char *const *choices, uint32_t *ret_index)
+static int take_choice(struct parser *p, const char *name, const char *text, const char *const *choices,
+                       uint32_t *ret_index)
 {
     char all[128] = "";
 
@@ -102,10 +104,12 @@ static bool variable_name_ok(const char *name)
     return name[0] && !strchr(name, '=');
 }
 
-static int set_variable(struct parser *p, struct env_options *env, const char *name, const char *const *values)
+static int set_variable(struct parser *p, struct env_options *env, const char *name,
+                        const char *const *values)
 {
     if (!variable_name_ok(values[0]))
-        return fail(p, "%s " SHOWN ": expected the name of a variable, and its value as the next argument", name, values[0]);
+        return fail(p, "%s " SHOWN ": expected the name of a variable, and its value as the next argument",
+                    name, values[0]);
     words_add_pair(&env->set, values[0], values[1]);
     return 0;
 }
@@ -204,8 +208,8 @@ static int take_bind(struct parser *p, const char *name, const char *const *valu
 
 static int take_wait(struct parser *p, const char *name, const char *const *values)
 {
-    static const char *const choices[] = {[WAIT_ADAPTIVE] = "adaptive", [WAIT_SPIN] = "spin", [WAIT_EVENT] = "event",
-                                          [WAIT_N_MODES] = NULL};
+    static const char *const choices[] = {
+        [WAIT_ADAPTIVE] = "adaptive", [WAIT_SPIN] = "spin", [WAIT_EVENT] = "event", [WAIT_N_MODES] = NULL};
     return take_choice(p, name, values[0], choices, &p->o->wait_mode);
 }
 
@@ -277,15 +281,16 @@ static int take_config(struct parser *p, const char *name, const char *const *va
 enum place { OF_PART, OF_JOB };
 
 struct option {
-    const char *names;    /* separated by spaces, without dashes */
+    const char *names;     /* separated by spaces, without dashes */
     const char *arguments; /* separated by spaces; "" none */
     enum place place;
     take_fn *take;
-    const char *help;     /* lines separated by \n */
+    const char *help; /* lines separated by \n */
 };
 
 static const struct option table[] = {
-    {"n np", "N", OF_PART, take_n, "start N ranks of this program (default: one per slot of the hosts given, else 1)"},
+    {"n np", "N", OF_PART, take_n,
+     "start N ranks of this program (default: one per slot of the hosts given, else 1)"},
     {"wdir wd", "DIR", OF_PART, take_wdir, "working directory of the ranks (default: the current one)"},
     {"host hosts H", "A,B:2,...", OF_PART, take_hosts,
      "nodes to run on, each with the number of ranks it takes in its turn (default 1);\n"
@@ -302,7 +307,8 @@ static const struct option table[] = {
     {"genvlist", "A,B,...", OF_JOB, take_genvlist, "pass on only these variables"},
     {"genvnone", "", OF_JOB, take_genvnone, "pass on no variables"},
     {"genvall", "", OF_JOB, take_genvall, "pass on all variables (default)"},
-    {"l prepend-rank tag-output", "", OF_JOB, take_tag, "begin every line of output with [rank]; lines stay whole"},
+    {"l prepend-rank tag-output", "", OF_JOB, take_tag,
+     "begin every line of output with [rank]; lines stay whole"},
     {"s stdin", "0|none", OF_JOB, take_stdin, "who reads standard input: rank 0 (default) or nobody"},
     {"bind-to", "core|none", OF_JOB, take_bind, "bind each rank to a core (default: none)"},
     {"wait", "adaptive|spin|event", OF_JOB, take_wait, "how ranks wait for messages (default: adaptive)"},
@@ -375,7 +381,8 @@ static int parse_part(struct parser *p, size_t argc, const char *const *argv, si
         if (!option)
             return fail(p, SHOWN ": unknown option (see mpiexec --help)", given);
         if (option->place == OF_JOB && p->o->n_parts > 1)
-            return fail(p, "%s: this option is for the whole job and must stand before the first program", given);
+            return fail(p, "%s: this option is for the whole job and must stand before the first program",
+                        given);
         size_t n = n_arguments(option);
         if (argc - i - 1 < n)
             return fail(p, "%s: expected %s after it", given, option->arguments);
@@ -390,8 +397,9 @@ static int parse_part(struct parser *p, size_t argc, const char *const *argv, si
         words_add(&p->part->argv, argv[i]);
     *at = i;
     if (p->part->argv.n == 0)
-        return p->o->n_parts == 1 && i == argc ? fail(p, "no program given (see mpiexec --help)")
-                                               : fail(p, "part %zu between colons names no program", p->o->n_parts);
+        return p->o->n_parts == 1 && i == argc
+                   ? fail(p, "no program given (see mpiexec --help)")
+                   : fail(p, "part %zu between colons names no program", p->o->n_parts);
     if (!p->part->argv.at[0][0])
         return fail(p, "the program's name is empty");
     return 0;
@@ -450,7 +458,8 @@ static void share_hosts(struct options *o)
     *first = (struct host_list){0};
 }
 
-int options_parse(struct options *ret_options, size_t argc, const char *const *argv, struct options_error *ret_error)
+int options_parse(struct options *ret_options, size_t argc, const char *const *argv,
+                  struct options_error *ret_error)
 {
     struct parser p = {.o = ret_options, .error = ret_error};
 
@@ -461,7 +470,8 @@ int options_parse(struct options *ret_options, size_t argc, const char *const *a
     return rc;
 }
 
-int options_parse_config(struct options *o, const char *name, const char *text, struct options_error *ret_error)
+int options_parse_config(struct options *o, const char *name, const char *text,
+                         struct options_error *ret_error)
 {
     struct parser p = {.o = o, .error = ret_error, .in_config = true};
     struct options_error error;
@@ -547,10 +557,12 @@ void options_print_help(FILE *to)
     static const struct {
         enum place place;
         const char *title;
-    } groups[] = {{OF_PART, "Options of a program:"}, {OF_JOB, "Options of the job, before the first program:"}};
+    } groups[] = {{OF_PART, "Options of a program:"},
+                  {OF_JOB, "Options of the job, before the first program:"}};
 
     fputs("Usage: mpiexec [options] program [arguments] [: [options] program [arguments]] ...\n"
-          "Starts an MPI program on this node or on nodes of its cluster. Options take one dash or two.\n", to);
+          "Starts an MPI program on this node or on nodes of its cluster. Options take one dash or two.\n",
+          to);
     for (size_t g = 0; g < 2; g++) {
         fprintf(to, "\n%s\n", groups[g].title);
         for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -558,6 +570,8 @@ void options_print_help(FILE *to)
                 print_option(to, &table[i]);
         }
     }
-    fputs("\nThe exit code is that of the first rank that failed, or 128 and the number of the signal that killed it.\n"
-          "INT, TERM, USR1, USR2, TSTP and CONT go to all ranks; a second INT or TERM kills them at once.\n", to);
+    fputs("\nThe exit code is that of the first rank that failed, or 128 and the number of the signal that "
+          "killed it.\n"
+          "INT, TERM, USR1, USR2, TSTP and CONT go to all ranks; a second INT or TERM kills them at once.\n",
+          to);
 }

@@ -108,8 +108,8 @@ int rank_exec_start(const struct rank_exec_plan *plan, int *ret_pipe)
     return pid;
 }
 
-void rank_exec_explain(const struct rank_exec_failure *failure, const char *argv0, const char *wdir, uint32_t uid,
-                       uint32_t gid, char *text, size_t room)
+void rank_exec_explain(const struct rank_exec_failure *failure, const char *argv0, const char *wdir,
+                       uint32_t uid, uint32_t gid, char *text, size_t room)
 {
     const char *why = strerror(failure->error);
 

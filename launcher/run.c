@@ -20,10 +20,11 @@
 #include "launcher/signals.h"
 #include "proto/control.pb-c.h"
 
-#define EXIT_LOST     1
-#define EXIT_TIMEOUT  124 /* as timeout(1) */
-#define END_LIMIT_NS  (5 * CLOCK_NS_PER_S)
-/* While so much output waits for a slow reader, none is taken from the daemon, which in turn lets the ranks wait. */
+#define EXIT_LOST    1
+#define EXIT_TIMEOUT 124 /* as timeout(1) */
+#define END_LIMIT_NS (5 * CLOCK_NS_PER_S)
+/* While so much output waits for a slow reader, none is taken from the daemon, which in turn lets the ranks
+ * wait. */
 #define OUTPUT_HIGH_BYTES (4u << 20)
 /* After a kill nothing waits for the reader any more: what exceeds this is dropped. */
 #define OUTPUT_DROP_BYTES (64u << 20)
@@ -42,12 +43,12 @@ struct run {
     uint32_t n_ranks;
     uint64_t job;
     int exit_code;
-    int forced_code;       /* > 0: mpiexec itself decided how this ends */
-    int n_interrupts;      /* INT and TERM so far */
-    uint64_t timeout_ns;   /* points in time; UINT64_MAX: none */
+    int forced_code;     /* > 0: mpiexec itself decided how this ends */
+    int n_interrupts;    /* INT and TERM so far */
+    uint64_t timeout_ns; /* points in time; UINT64_MAX: none */
     uint64_t give_up_ns;
     uint64_t nobody_reads_ns;
-    bool failure_known;    /* the first rank that failed has been seen */
+    bool failure_known; /* the first rank that failed has been seen */
     char failure[256];
 };
 
@@ -128,8 +129,8 @@ static void on_submitted(struct run *r, const Motet__Submitted *message)
         char ranks[256] = "";
         for (size_t k = 0; k < p->n_ranks && strlen(ranks) + 24 < sizeof ranks; k++)
             snprintf(ranks + strlen(ranks), sizeof ranks - strlen(ranks), " %u", p->ranks[k]);
-        say(r, "job %016" PRIx64 ": node %s has %zu rank%s:%s%s", r->job, p->node, p->n_ranks, p->n_ranks == 1 ? "" : "s", ranks,
-            strlen(ranks) + 24 < sizeof ranks ? "" : " ...");
+        say(r, "job %016" PRIx64 ": node %s has %zu rank%s:%s%s", r->job, p->node, p->n_ranks,
+            p->n_ranks == 1 ? "" : "s", ranks, strlen(ranks) + 24 < sizeof ranks ? "" : " ...");
     }
 }
 
@@ -146,7 +147,8 @@ static void on_stdio(struct run *r, const Motet__Stdio *message)
     }
     if (out->gone || (r->state == RUN_ENDING && out->queue.n > OUTPUT_DROP_BYTES))
         return;
-    lines_add(&r->lines[stream], message->rank, (const char *)message->data.data, message->data.len, clock_now_ns(), &out->queue);
+    lines_add(&r->lines[stream], message->rank, (const char *)message->data.data, message->data.len,
+              clock_now_ns(), &out->queue);
 }
 
 /* One clear line about the end of a rank. Returns whether it is a failure. */
@@ -159,12 +161,12 @@ static bool explain_exit(const Motet__RankExit *m, char *text, size_t room)
         return true;
     }
     if (WIFSIGNALED(status)) {
-        snprintf(text, room, "rank %u on node %s was killed by signal %d (%s)%s", m->rank, m->node, WTERMSIG(status),
-                 strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
+        snprintf(text, room, "rank %u on node %s was killed by signal %d (%s)%s", m->rank, m->node,
+                 WTERMSIG(status), strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
         return true;
     }
-    snprintf(text, room, "rank %u on node %s ended with exit code %d%s", m->rank, m->node, WEXITSTATUS(status),
-             m->finalized ? "" : " without leaving MPI");
+    snprintf(text, room, "rank %u on node %s ended with exit code %d%s", m->rank, m->node,
+             WEXITSTATUS(status), m->finalized ? "" : " without leaving MPI");
     return WEXITSTATUS(status) != 0 || !m->finalized;
 }
 
@@ -185,10 +187,15 @@ static void on_rank_exit(struct run *r, const Motet__RankExit *message)
 
 static void on_job_end(struct run *r, const Motet__JobEnd *message)
 {
-    const char *text = message->message && message->message[0] ? message->message : r->failure_known ? r->failure : NULL;
+    const char *text = message->message && message->message[0] ? message->message
+                       : r->failure_known                      ? r->failure
+                                                               : NULL;
 
     /* Only the low eight bits reach the shell; a failure must not become a success by that. */
-    r->exit_code = r->forced_code ? r->forced_code : message->code & 0xff ? message->code & 0xff : message->code ? 1 : 0;
+    r->exit_code = r->forced_code         ? r->forced_code
+                   : message->code & 0xff ? message->code & 0xff
+                   : message->code        ? 1
+                                          : 0;
     if (r->exit_code != 0 && text && !r->forced_code)
         say(r, "%s", text);
     r->state = RUN_OVER;
@@ -201,14 +208,14 @@ static void on_stdio_window(struct run *r, const Motet__StdioWindow *message)
 }
 
 /* Unpacks, hands over, frees; a macro, since every message has a type and functions of its own. */
-#define DISPATCH(name, call)                                                                                  \
-    {                                                                                                         \
-        Motet__##name *message = motet__##call##__unpack(NULL, n, body);                                      \
-        if (!message)                                                                                         \
-            return -EPROTO;                                                                                   \
-        on_##call(r, message);                                                                                \
-        motet__##call##__free_unpacked(message, NULL);                                                        \
-        return 0;                                                                                             \
+#define DISPATCH(name, call)                                                                                 \
+    {                                                                                                        \
+        Motet__##name *message = motet__##call##__unpack(NULL, n, body);                                     \
+        if (!message)                                                                                        \
+            return -EPROTO;                                                                                  \
+        on_##call(r, message);                                                                               \
+        motet__##call##__free_unpacked(message, NULL);                                                       \
+        return 0;                                                                                            \
     }
 
 static int on_frame(struct run *r, uint16_t type, const uint8_t *body, uint32_t n)
@@ -268,7 +275,8 @@ static void on_signal(struct run *r, int signal)
             return;
         }
         if (isatty(STDERR_FILENO))
-            say(r, "%s goes to all ranks; once more ends the job at once", signal == SIGINT ? "SIGINT" : "SIGTERM");
+            say(r, "%s goes to all ranks; once more ends the job at once",
+                signal == SIGINT ? "SIGINT" : "SIGTERM");
         break;
     case SIGTSTP:
         stop_self(r);
@@ -304,7 +312,8 @@ static void flush_outputs(struct run *r, uint64_t now_ns)
             continue;
         if (rc != -EPIPE && i == 0)
             say(r, "cannot write standard output: %s", strerror(-rc));
-        /* As if the ranks wrote to the closed pipe themselves: most end, quietly. Those that ignore the signal have a moment. */
+        /* As if the ranks wrote to the closed pipe themselves: most end, quietly. Those that ignore the
+         * signal have a moment. */
         if (i == 0 && r->state == RUN_RUNNING) {
             send_signal(r, SIGPIPE, NULL, 0);
             r->nobody_reads_ns = now_ns + NOBODY_READS_NS;
@@ -316,7 +325,8 @@ static void flush_outputs(struct run *r, uint64_t now_ns)
 static void check_time(struct run *r, uint64_t now_ns)
 {
     if (now_ns >= r->timeout_ns && r->state < RUN_ENDING) {
-        say(r, "the job has run for the %.10g s of -timeout and is ended", (double)r->options->timeout_ns / 1e9);
+        say(r, "the job has run for the %.10g s of -timeout and is ended",
+            (double)r->options->timeout_ns / 1e9);
         end_job(r, "time limit of mpiexec", EXIT_TIMEOUT);
     }
     if (now_ns >= r->nobody_reads_ns && r->state == RUN_RUNNING)
@@ -342,7 +352,8 @@ static int wait_ms(uint64_t until_ns, uint64_t now_ns)
 
 static bool output_is_full(const struct run *r)
 {
-    return r->state != RUN_ENDING && (r->out[0].queue.n > OUTPUT_HIGH_BYTES || r->out[1].queue.n > OUTPUT_HIGH_BYTES);
+    return r->state != RUN_ENDING &&
+           (r->out[0].queue.n > OUTPUT_HIGH_BYTES || r->out[1].queue.n > OUTPUT_HIGH_BYTES);
 }
 
 static void turn(struct run *r)
@@ -362,7 +373,8 @@ static void turn(struct run *r)
     bool input = r->state == RUN_RUNNING && input_wanted(&r->input, now_ns, &until_ns);
     bool full = output_is_full(r), sending = session_has_output(&r->session);
     struct pollfd p[] = {
-        {.fd = full && !sending ? -1 : r->session.fd, .events = (short)((full ? 0 : POLLIN) | (sending ? POLLOUT : 0))},
+        {.fd = full && !sending ? -1 : r->session.fd,
+         .events = (short)((full ? 0 : POLLIN) | (sending ? POLLOUT : 0))},
         {.fd = signals_fd(), .events = POLLIN},
         {.fd = input ? r->input.fd : -1, .events = POLLIN},
         {.fd = output_waits(&r->out[0]) ? r->out[0].fd : -1, .events = POLLOUT},
@@ -408,7 +420,10 @@ static void drain_outputs(struct run *r)
 
 int run_job(int daemon_fd, const struct submit *submit, const struct run_options *options)
 {
-    struct run r = {.options = options, .n_ranks = submit->n_ranks, .timeout_ns = UINT64_MAX, .give_up_ns = UINT64_MAX,
+    struct run r = {.options = options,
+                    .n_ranks = submit->n_ranks,
+                    .timeout_ns = UINT64_MAX,
+                    .give_up_ns = UINT64_MAX,
                     .nobody_reads_ns = UINT64_MAX};
 
     signals_catch();

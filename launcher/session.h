@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpiexec's connection to the daemon: frames out of and into queues, so that the loop never waits for the daemon. One thread.
+ * mpiexec's connection to the daemon: frames out of and into queues, so that the loop never waits for the
+ * daemon. One thread.
  */
 #pragma once
 
@@ -13,7 +14,8 @@
 struct session {
     int fd;
     struct bytes in, out;
-    bool deaf;    /* the other side reads no more; what is to be sent is dropped, and reading tells how it ended */
+    bool deaf; /* the other side reads no more; what is to be sent is dropped, and reading tells how it ended
+                */
     size_t taken; /* bytes of `in` that the last frame occupies */
 };
 

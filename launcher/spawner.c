@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * motet-spawner: forks the ranks. The daemon starts it before it has threads and talks to it over descriptor 3 (frames Spawn,
- * SpawnKill in; Spawned, Exited out). It is a process of its own, with one thread, because forking a process with threads,
- * libfabric's memory registrations and gigabytes of mapped segments is neither safe nor quick, and because it outlives the daemon
- * by the moment that is needed to end every rank: end of file on descriptor 3 means that the daemon is gone.
+ * motet-spawner: forks the ranks. The daemon starts it before it has threads and talks to it over descriptor
+ * 3 (frames Spawn, SpawnKill in; Spawned, Exited out). It is a process of its own, with one thread, because
+ * forking a process with threads, libfabric's memory registrations and gigabytes of mapped segments is
+ * neither safe nor quick, and because it outlives the daemon by the moment that is needed to end every rank:
+ * end of file on descriptor 3 means that the daemon is gone.
  *
- *      (none) -- Spawn: fork --> STARTING -- exec pipe closed: Spawned --> RUNNING -- waitpid: Exited --> GONE
- *                                   `-- exec pipe carries a failure: Spawned with an error ---------------^
+ *  (none) -- Spawn: fork --> STARTING -- exec pipe closed: Spawned --> RUNNING -- waitpid: Exited --> GONE
+ *                               `-- exec pipe carries a failure: Spawned with an error ---------------^
  *
- * A job's records stay until the daemon's SpawnKill with SIGKILL, so that descendants of dead ranks are still recognized.
+ * A job's records stay until the daemon's SpawnKill with SIGKILL, so that descendants of dead ranks are still
+ * recognized.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +34,12 @@
 #include "proto/control.pb-c.h"
 #include "proto/frame.h"
 
-#define SPAWNER_FD        3
-#define IO_LIMIT_NS       (10 * CLOCK_NS_PER_S) /* for one frame: the daemon is on this machine and writes whole frames */
-#define SWEEP_EVERY_NS    (10 * CLOCK_NS_PER_MS)
-#define SWEEP_LIMIT_NS    (3 * CLOCK_NS_PER_S)  /* then something is unkillable (in the kernel, or of another user) */
+#define SPAWNER_FD 3
+/* For one frame: the daemon is on this machine and writes whole frames. */
+#define IO_LIMIT_NS    (10 * CLOCK_NS_PER_S)
+#define SWEEP_EVERY_NS (10 * CLOCK_NS_PER_MS)
+/* After that something is unkillable (in the kernel, or of another user). */
+#define SWEEP_LIMIT_NS (3 * CLOCK_NS_PER_S)
 
 enum child_state { CHILD_STARTING, CHILD_RUNNING, CHILD_GONE };
 
@@ -53,7 +57,7 @@ struct job {
     struct list node;
     uint64_t id;
     struct list children;
-    bool ending;            /* swept until nothing is left, then forgotten */
+    bool ending; /* swept until nothing is left, then forgotten */
     uint64_t sweep_until_ns;
 };
 
@@ -179,9 +183,12 @@ static bool plan_binding(const Motet__Spawn *spawn, struct rank_exec_plan *plan,
 }
 
 /* Returns the child's record, in its job; NULL with the reason. */
-static struct child *start_rank(struct job *job, const Motet__Spawn *spawn, const int fds[3], const char **ret_why)
+static struct child *start_rank(struct job *job, const Motet__Spawn *spawn, const int fds[3],
+                                const char **ret_why)
 {
-    struct rank_exec_plan plan = {.wdir = spawn->wdir, .uid = spawn->uid, .gid = spawn->gid,
+    struct rank_exec_plan plan = {.wdir = spawn->wdir,
+                                  .uid = spawn->uid,
+                                  .gid = spawn->gid,
                                   .umask = spawn->has_umask ? spawn->umask : (mode_t)-1,
                                   .fds = {fds[0], fds[1], fds[2]}};
     struct child *child = NULL;
@@ -288,8 +295,9 @@ static void signal_child(const struct child *child, int signal)
         kill(child->pid, signal);
 }
 
-/* One more pass over what the filter covers, before any of it can lose its place in the tree: the first stops everything, so that
- * nothing forks behind the second, and a stopped parent still shows whose its children are. Returns whether anything was left. */
+/* One more pass over what the filter covers, before any of it can lose its place in the tree: the first stops
+ * everything, so that nothing forks behind the second, and a stopped parent still shows whose its children
+ * are. Returns whether anything was left. */
 static bool sweep(struct spawner *s, const struct sweep_filter *filter)
 {
     if (sweep_kill(filter, owner_of, s, SIGSTOP) == 0)
@@ -344,8 +352,8 @@ static void on_kill(struct spawner *s, const Motet__SpawnKill *order)
     }
 }
 
-/* Sweeps the jobs that end; forgets those of which nothing is left. With the last job goes also what no job is known to own.
- * Returns whether something is still waited for. */
+/* Sweeps the jobs that end; forgets those of which nothing is left. With the last job goes also what no job
+ * is known to own. Returns whether something is still waited for. */
 static bool sweep_turn(struct spawner *s)
 {
     bool more = false, ended = false;
@@ -361,7 +369,8 @@ static bool sweep_turn(struct spawner *s)
             continue;
         }
         if (left)
-            log_warn("job %llx: some of its processes do not die from SIGKILL, ignoring", (unsigned long long)job->id);
+            log_warn("job %llx: some of its processes do not die from SIGKILL, ignoring",
+                     (unsigned long long)job->id);
         job_free(job);
         ended = true;
     }
@@ -454,8 +463,8 @@ static int on_frame(struct spawner *s)
     return rc;
 }
 
-/* Descriptors to watch: the daemon, the signals, and the exec pipes of ranks that are just starting. Allocated anew per
- * turn: starting is rare. Returns NULL when there is no memory. */
+/* Descriptors to watch: the daemon, the signals, and the exec pipes of ranks that are just starting.
+ * Allocated anew per turn: starting is rare. Returns NULL when there is no memory. */
 static struct pollfd *watched(struct spawner *s, nfds_t *ret_n)
 {
     nfds_t n = 2, i = 2;
@@ -520,7 +529,8 @@ static void run(struct spawner *s)
 
 static int set_up(struct spawner *s)
 {
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
+    static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                                  SIGUSR2, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
     sigset_t child;
 
     list_init(&s->jobs);
@@ -528,13 +538,15 @@ static int set_up(struct spawner *s)
         fprintf(stderr, "motet-spawner is started by motetd, with a socket as descriptor 3\n");
         return -EBADF;
     }
-    /* What the daemon's parent left open is nobody's business here, and 0 to 2 must exist before a rank's are put there. */
+    /* What the daemon's parent left open is nobody's business here, and 0 to 2 must exist before a rank's are
+     * put there. */
     close_range(SPAWNER_FD + 1, ~0u, 0);
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
             return -EBADF;
     }
-    /* Only the daemon's end ends the spawner: a signal to the whole group or slice must not leave ranks without it. */
+    /* Only the daemon's end ends the spawner: a signal to the whole group or slice must not leave ranks
+     * without it. */
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
     sigemptyset(&child);
@@ -560,7 +572,8 @@ int main(int argc, char **argv)
         log_error("cannot start: %s", strerror(-rc));
         return 1;
     }
-    /* The daemon's word that its last spawner died: orphans of the ranks have become the daemon's children. */
+    /* The daemon's word that its last spawner died: orphans of the ranks have become the daemon's children.
+     */
     if (argc > 1 && strcmp(argv[1], "--again") == 0)
         sweep_siblings();
     run(&s);

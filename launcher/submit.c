@@ -10,9 +10,10 @@
 #include "proto/frame.h"
 
 /* What tells a rank who it is. A rank that starts mpiexec must not pass its own identity on. */
-static const char *const identity[] = {"MOTET_SOCKET=", "MOTET_JOB=", "MOTET_RANK=", "MOTET_SIZE=", "MOTET_KEY=", "MOTET_NODE=",
-                                       "MOTET_LOCAL_RANK=", "MOTET_LOCAL_SIZE=", "MOTET_APP=", "PMI_", "PMIX_", "OMPI_COMM_WORLD_",
-                                       "MPI_LOCALRANKID=", "MPI_LOCALNRANKS="};
+static const char *const identity[] = {
+    "MOTET_SOCKET=", "MOTET_JOB=",        "MOTET_RANK=",       "MOTET_SIZE=",     "MOTET_KEY=",
+    "MOTET_NODE=",   "MOTET_LOCAL_RANK=", "MOTET_LOCAL_SIZE=", "MOTET_APP=",      "PMI_",
+    "PMIX_",         "OMPI_COMM_WORLD_",  "MPI_LOCALRANKID=",  "MPI_LOCALNRANKS="};
 
 static bool is_identity(const char *pair)
 {
@@ -41,7 +42,8 @@ static void add_all(struct words *to, const struct words *from)
 }
 
 /* What of the environment passes by this mode. */
-static void add_inherited(struct words *to, enum env_mode mode, const struct words *list, char *const *environment)
+static void add_inherited(struct words *to, enum env_mode mode, const struct words *list,
+                          char *const *environment)
 {
     if (mode == ENV_LIST) {
         for (size_t i = 0; i < list->n; i++) {
@@ -57,7 +59,8 @@ static void add_inherited(struct words *to, enum env_mode mode, const struct wor
     }
 }
 
-static void add_exported(struct words *to, const struct words *names, char *const *environment, FILE *warnings)
+static void add_exported(struct words *to, const struct words *names, char *const *environment,
+                         FILE *warnings)
 {
     for (size_t i = 0; i < names->n; i++) {
         const char *pair = find_variable(environment, names->at[i]);
@@ -69,8 +72,8 @@ static void add_exported(struct words *to, const struct words *names, char *cons
 }
 
 /* Later entries win at the spawner, so the order is: inherited, job's, program's. */
-static void build_env(const struct options *o, char *const *environment, FILE *warnings, struct words *ret_base,
-                      struct words *part_env)
+static void build_env(const struct options *o, char *const *environment, FILE *warnings,
+                      struct words *ret_base, struct words *part_env)
 {
     bool own_mode = false;
 
@@ -103,7 +106,8 @@ static uint64_t default_ranks(const struct options *o, const struct part *part)
 }
 
 /* Numbers of ranks, and where they go. */
-static int place(struct options *o, bool on_node, struct words *ret_runs, uint64_t *ret_n_ranks, struct options_error *error)
+static int place(struct options *o, bool on_node, struct words *ret_runs, uint64_t *ret_n_ranks,
+                 struct options_error *error)
 {
     *ret_n_ranks = 0;
     for (size_t i = 0; i < o->n_parts; i++) {
@@ -144,8 +148,9 @@ static int check_hosts(const struct options *o, struct options_error *error)
 
     if (n_with == 0 || n_with == o->n_parts)
         return 0;
-    snprintf(error->text, sizeof error->text, "-host: some programs have hosts and some have not; name hosts for each, or for the "
-                                              "first one only");
+    snprintf(error->text, sizeof error->text,
+             "-host: some programs have hosts and some have not; name hosts for each, or for the "
+             "first one only");
     return -EINVAL;
 }
 
@@ -156,7 +161,8 @@ static int pack(Motet__Submit *message, struct submit *ret_submit, struct option
 
     if (!body) {
         snprintf(error->text, sizeof error->text,
-                 "command line and environment are %zu bytes, more than the %u that can be passed on", n, FRAME_MAX_BYTES);
+                 "command line and environment are %zu bytes, more than the %u that can be passed on", n,
+                 FRAME_MAX_BYTES);
         return -EINVAL;
     }
     motet__submit__pack(message, body);

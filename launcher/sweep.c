@@ -40,7 +40,8 @@ static ssize_t read_file(const char *path, char *buf, size_t room)
     return (ssize_t)n;
 }
 
-/* Parses /proc/PID/stat; the command name in it may contain anything, so what counts starts after the last ')'. */
+/* Parses /proc/PID/stat; the command name in it may contain anything, so what counts starts after the last
+ * ')'. */
 static bool read_process(pid_t pid, struct process *ret_process)
 {
     char path[64], text[1024], state;
@@ -54,8 +55,11 @@ static bool read_process(pid_t pid, struct process *ret_process)
     const char *end = strrchr(text, ')');
     if (!end || sscanf(end + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
         return false;
-    *ret_process = (struct process){
-        .pid = pid, .parent = parent, .group = group, .session = session, .dead = state == 'Z' || state == 'X'};
+    *ret_process = (struct process){.pid = pid,
+                                    .parent = parent,
+                                    .group = group,
+                                    .session = session,
+                                    .dead = state == 'Z' || state == 'X'};
     return true;
 }
 
@@ -117,10 +121,10 @@ static bool job_of_environment(pid_t pid, uint64_t *ret_job)
     return false;
 }
 
-/* Whether `p` is below `root`, and which rank it comes from (ret_owned false: none known). The steps are bounded: the table is
- * not an instant's picture, so parents in it could form a circle. */
-static bool descends(const struct process_table *table, const struct process *p, pid_t root, sweep_owner_fn *owner,
-                     void *arg, bool *ret_owned, uint64_t *ret_job, uint32_t *ret_rank)
+/* Whether `p` is below `root`, and which rank it comes from (ret_owned false: none known). The steps are
+ * bounded: the table is not an instant's picture, so parents in it could form a circle. */
+static bool descends(const struct process_table *table, const struct process *p, pid_t root,
+                     sweep_owner_fn *owner, void *arg, bool *ret_owned, uint64_t *ret_job, uint32_t *ret_rank)
 {
     bool owned = false;
 
@@ -139,7 +143,8 @@ static bool descends(const struct process_table *table, const struct process *p,
 }
 
 /* What sweep_kill does, for the descendants of `root`; never the caller itself. */
-static int sweep_below(pid_t root, const struct sweep_filter *filter, sweep_owner_fn *owner, void *arg, int signal)
+static int sweep_below(pid_t root, const struct sweep_filter *filter, sweep_owner_fn *owner, void *arg,
+                       int signal)
 {
     struct process_table table = {0};
     pid_t self = getpid();

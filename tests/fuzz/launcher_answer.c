@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An answer of the status socket, made into a table; and the kernel's list of sockets, in which private daemons are found. */
+/* An answer of the status socket, made into a table; and the kernel's list of sockets, in which private
+ * daemons are found. */
 #include <stdio.h>
 
 #include "launcher/motetctl_ask.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a fuzzer's function over files and the files of directories, for compilers without libFuzzer and as a test. Besides each file
- * itself it tries every shorter beginning of the small ones, and a few thousand seeded changes of each: not fuzzing, but enough to
- * find a parser that reads past its end.
+ * Runs a fuzzer's function over files and the files of directories, for compilers without libFuzzer and as a
+ * test. Besides each file itself it tries every shorter beginning of the small ones, and a few thousand
+ * seeded changes of each: not fuzzing, but enough to find a parser that reads past its end.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -14,9 +14,9 @@
 #include "base/rand.h"
 #include "tests/fuzz/fuzz.h"
 
-#define MAX_BYTES     (1u << 20)
-#define CUT_BYTES     512u
-#define N_CHANGES     2000u
+#define MAX_BYTES (1u << 20)
+#define CUT_BYTES 512u
+#define N_CHANGES 2000u
 
 static unsigned n_inputs;
 
