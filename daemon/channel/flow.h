@@ -18,6 +18,9 @@
  * answer since marks come before queues are full), at most once per window. It stops growing while the round trip
  * is far above its minimum, so that bulk data does not build queues that small messages wait in.
  *
+ * When the last packets of a burst are lost nothing comes after them to show the gap. So after two round trips of silence the
+ * newest packet is sent once more; its acknowledgement shows what is missing (RFC 8985, section 7).
+ *
  * Receiving end: a cumulative number and a bitmap. Every new packet is delivered at once; nothing is put in order here.
  */
 #pragma once
@@ -31,6 +34,7 @@
 #define FLOW_RX_WINDOW 1024u /* numbers the receiver remembers beyond the cumulative one */
 #define FLOW_PATHS     8u
 #define FLOW_GAP       3u    /* packets overtaking on one path that prove a loss */
+#define FLOW_ACK_EVERY 16u   /* packets after which the receiver acknowledges at once */
 #define FLOW_MAX_FAST  2u    /* times a packet is sent again by gap; afterwards only time does it (it may be refused, not lost) */
 
 struct flow_limits {
@@ -67,12 +71,14 @@ struct flow_tx {
     uint32_t resend_at; /* no number before this one is to be sent again */
     uint32_t window_q8; /* packets under way allowed, in 1/256 */
     uint32_t threshold; /* up to here the window grows fast */
+    uint32_t asked;     /* number of the last packet that asked for an acknowledgement */
     uint32_t recovery;  /* the window shrinks again only when this number is acknowledged */
     uint32_t n_paths;
     uint32_t srtt_us, rttvar_us, rtt_min_us; /* 0: unknown */
     uint64_t rtt_min_ns; /* when rtt_min_us was found */
     uint64_t rto_ns;
     uint64_t deadline_ns; /* no packet times out before */
+    uint64_t probe_ns;    /* when the newest packet is sent again to provoke an acknowledgement */
     uint64_t n_resent, n_timeouts;
     bool first;           /* the next packet added carries WIRE_F_FIRST */
     struct flow_path paths[FLOW_PATHS];
@@ -108,10 +114,15 @@ static inline bool flow_tx_holds(const struct flow_tx *f, uint32_t seq)
 uint32_t flow_tx_room(const struct flow_tx *f);
 /* Adds a packet and returns its number. Only with room. */
 uint32_t flow_tx_add(struct flow_tx *f, uint32_t block, uint32_t len);
+/* When flow_tx_timeout has something to do; UINT64_MAX: not by itself. */
+static inline uint64_t flow_tx_due(const struct flow_tx *f)
+{
+    return f->probe_ns < f->deadline_ns ? f->probe_ns : f->deadline_ns;
+}
 /* Is there a packet that may be sent now? Lost ones first. */
 bool flow_tx_next(struct flow_tx *f, uint32_t *ret_seq);
-/* Does sending one more use up the window? Its receiver should then acknowledge without delay. */
-bool flow_tx_last(const struct flow_tx *f);
+/* Should this packet, about to be sent, ask for an acknowledgement without delay? When it uses up a small window. */
+bool flow_tx_ask(struct flow_tx *f, uint32_t seq);
 /* The packet that flow_tx_next named went out over this path. */
 void flow_tx_sent(struct flow_tx *f, uint32_t seq, uint32_t path_key, uint64_t now_ns);
 /* Puts off the time-out of a packet that is still waiting to leave. */
@@ -119,7 +130,7 @@ void flow_tx_defer(struct flow_tx *f, uint32_t seq, uint64_t now_ns);
 /* Processes an acknowledgement with n_words selective words. Blocks of packets that need no more care go to ret_blocks
  * (FLOW_WINDOW entries); returns their number. */
 uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_words, uint64_t now_ns, uint32_t *ret_blocks);
-/* Marks packets as lost whose time is over, and sets deadline_ns anew. Returns their number. */
+/* Marks packets as lost whose time is over, and the newest one if nothing was heard for long. Returns their number. */
 uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns);
 /* Marks one packet as lost (its sending failed). No sign of congestion. */
 void flow_tx_lost(struct flow_tx *f, uint32_t seq);

@@ -7,6 +7,8 @@
 #define QUEUED_AHEAD 64u
 /* The minimum of the round trip is looked for anew after this time: routes change. */
 #define RTT_MIN_AGE_NS 10000000000ull
+/* Beyond two round trips: a delayed acknowledgement, and a thread that waits for its core. */
+#define PROBE_SLACK_NS 4000000ull
 
 void flow_tx_init(struct flow_tx *f, const struct flow_limits *limits)
 {
@@ -16,12 +18,12 @@ void flow_tx_init(struct flow_tx *f, const struct flow_limits *limits)
     f->n_sent = f->n_resend = 0;
     f->window_q8 = limits->window_initial << 8;
     f->threshold = limits->window_max;
-    f->recovery = 0;
+    f->recovery = f->asked = 0;
     f->n_paths = 0;
     f->srtt_us = f->rttvar_us = f->rtt_min_us = 0;
     f->rtt_min_ns = 0;
     f->rto_ns = 5 * limits->rto_min_ns < limits->rto_max_ns ? 5 * limits->rto_min_ns : limits->rto_max_ns;
-    f->deadline_ns = UINT64_MAX;
+    f->deadline_ns = f->probe_ns = UINT64_MAX;
     f->first = true;
 }
 
@@ -72,9 +74,15 @@ bool flow_tx_next(struct flow_tx *f, uint32_t *ret_seq)
     return true;
 }
 
-bool flow_tx_last(const struct flow_tx *f)
+bool flow_tx_ask(struct flow_tx *f, uint32_t seq)
 {
-    return f->n_sent + 1 >= flow_tx_window(f);
+    uint32_t window = flow_tx_window(f);
+
+    /* A larger window holds two acknowledgements anyway; and one request in half a window is enough. */
+    if (window > 2 * FLOW_ACK_EVERY || f->n_sent + 1 < window || seq - f->asked < window / 2)
+        return false;
+    f->asked = seq;
+    return true;
 }
 
 static uint32_t find_path(struct flow_tx *f, uint32_t key)
@@ -120,6 +128,8 @@ void flow_tx_sent(struct flow_tx *f, uint32_t seq, uint32_t path_key, uint64_t n
     uint64_t due = now_ns + packet_rto(f, p);
     if (due < f->deadline_ns)
         f->deadline_ns = due;
+    if (f->srtt_us != 0 && p->n_timeouts == 0)
+        f->probe_ns = now_ns + 2000ull * f->srtt_us + PROBE_SLACK_NS;
 }
 
 void flow_tx_defer(struct flow_tx *f, uint32_t seq, uint64_t now_ns)
@@ -272,8 +282,26 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
     else if (busy)
         grow(f, n);
     if (f->n_sent == 0)
-        f->deadline_ns = UINT64_MAX;
+        f->deadline_ns = f->probe_ns = UINT64_MAX;
+    else if (n > 0)
+        f->probe_ns = now_ns + 2000ull * f->srtt_us + PROBE_SLACK_NS;
     return n;
+}
+
+/* Marks the newest packet under way as lost. */
+static uint32_t probe(struct flow_tx *f)
+{
+    for (uint32_t seq = f->send_next - 1; seq != f->acked; seq--) {
+        struct flow_packet *p = flow_tx_packet(f, seq);
+        if (p->state == FLOW_SENT && p->n_timeouts == 0) {
+            p->n_timeouts = 1;
+            mark_lost(f, seq);
+            return 1;
+        }
+        if (p->state == FLOW_SENT)
+            break;
+    }
+    return 0;
 }
 
 uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
@@ -281,6 +309,13 @@ uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
     uint64_t deadline = UINT64_MAX;
     uint32_t n = 0;
     bool first = false;
+
+    if (now_ns >= f->probe_ns) {
+        f->probe_ns = UINT64_MAX;
+        n += probe(f);
+    }
+    if (now_ns < f->deadline_ns)
+        return n;
 
     for (uint32_t seq = f->acked + 1; seq != f->send_next; seq++) {
         struct flow_packet *p = flow_tx_packet(f, seq);
@@ -344,7 +379,7 @@ uint32_t flow_tx_drop(struct flow_tx *f, uint32_t *ret_blocks)
     f->acked = f->next - 1;
     f->send_next = f->resend_at = f->next;
     f->n_sent = f->n_resend = 0;
-    f->deadline_ns = UINT64_MAX;
+    f->deadline_ns = f->probe_ns = UINT64_MAX;
     f->first = true;
     return n;
 }

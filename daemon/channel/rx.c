@@ -10,7 +10,6 @@
 
 #include "daemon/channel/state.h"
 
-#define ACK_EVERY 16u
 /* At most one reset in this time: a peer with an old view may send a whole window. */
 #define RESET_NS (5 * CLOCK_NS_PER_MS)
 
@@ -185,7 +184,7 @@ static bool data(struct channel *ch, uint32_t slot, const struct wire_header *h,
     in->rx.n_unacked++;
     if (copy.flags & WIRE_F_CONGESTED)
         in->rx.n_congested++;
-    want_ack(ch, in, in->rx.n_unacked >= ACK_EVERY || (copy.flags & WIRE_F_ACK) || flow_rx_gap(&in->rx, copy.seq));
+    want_ack(ch, in, in->rx.n_unacked >= FLOW_ACK_EVERY || (copy.flags & WIRE_F_ACK) || flow_rx_gap(&in->rx, copy.seq));
     return kept;
 }
 

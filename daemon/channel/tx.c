@@ -349,7 +349,7 @@ static bool transmit(struct channel *ch, struct flow *f, uint32_t seq, hop_word 
     uint32_t len = p->len;
     h->hops_left = WIRE_MAX_HOPS;
     h->dst_epoch = f->dst_epoch;
-    h->flags = (uint8_t)((h->flags & WIRE_F_FIRST) | (flow_tx_last(&f->tx) ? WIRE_F_ACK : 0));
+    h->flags = (uint8_t)((h->flags & WIRE_F_FIRST) | (flow_tx_ask(&f->tx, seq) ? WIRE_F_ACK : 0));
     h->sent_us = (uint32_t)(ch->now_ns / CLOCK_NS_PER_US);
     wire_seal(h);
     b->len = len;
@@ -403,8 +403,8 @@ static void pump(struct channel *ch, struct flow *f)
             break;
         }
     }
-    if (f->tx.deadline_ns < ch->flow_due_ns)
-        ch->flow_due_ns = f->tx.deadline_ns;
+    if (flow_tx_due(&f->tx) < ch->flow_due_ns)
+        ch->flow_due_ns = flow_tx_due(&f->tx);
 }
 
 void tx_pump_dirty(struct channel *ch)
@@ -494,15 +494,15 @@ void tx_timers(struct channel *ch)
 
     list_foreach (it, &ch->active_flows) {
         struct flow *f = list_entry(it, struct flow, active);
-        if (f->tx.deadline_ns <= ch->now_ns) {
+        if (flow_tx_due(&f->tx) <= ch->now_ns) {
             uint32_t n = flow_tx_timeout(&f->tx, ch->now_ns);
             if (n > 0) {
                 count_add(&ch->count, COUNT_TIMEOUTS, n);
                 tx_dirty(ch, f);
             }
         }
-        if (f->tx.deadline_ns < due)
-            due = f->tx.deadline_ns;
+        if (flow_tx_due(&f->tx) < due)
+            due = flow_tx_due(&f->tx);
     }
     ch->flow_due_ns = due;
 }

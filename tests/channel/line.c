@@ -4,13 +4,15 @@
  * one on the last. The ranks play ping-pong, then stream, through all gateways between them. A test and a stopwatch.
  *
  *   line [--providers tcp,udp,...] [--pings N] [--bytes N] [--stream MIB] [--mode adaptive|spin|event] [--namespaces PREFIX]
- *        [--fault OPTIONS] [--crowded 0|1] [--idle SECONDS]   (crowded: found out by default)
+ *        [--fault OPTIONS] [--crowded 0|1] [--idle SECONDS] [--flaps N]   (crowded: found out by default)
  *
  * One provider per network; n networks make n + 1 nodes. Without --namespaces everything runs on 127.0.0.1; with it node i runs
  * in the network namespace PREFIXi, where network k has the addresses 10.77.k.1 (node k) and 10.77.k.2 (node k + 1).
+ * --flaps: so many times every node takes its links away and adds them again, as control does when a wire is cut and mended.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,7 +39,7 @@
 struct options {
     const char *providers[NODES_MAX];
     uint32_t n_nodes;
-    uint32_t pings, bytes, stream_mib, idle_s;
+    uint32_t pings, bytes, stream_mib, idle_s, flaps;
     enum wait_mode mode;
     const char *namespaces, *fault;
     uint32_t crowded;
@@ -248,6 +250,34 @@ static void await_event(struct channel *ch, uint32_t type)
     }
 }
 
+/* The links of this node, for the thread that takes them away and adds them again. */
+static struct {
+    struct channel *ch;
+    struct cmd add;
+} links[2];
+static uint32_t n_links;
+
+static void send_command(struct channel *ch, const struct cmd *cmd)
+{
+    while (cmd_send(ch, cmd) == -EAGAIN)
+        usleep(100);
+}
+
+static void *flap(void *arg)
+{
+    for (uint32_t k = 0; k < opt.flaps; k++) {
+        usleep(30000);
+        for (uint32_t l = 0; l < n_links; l++) {
+            struct cmd cmd = {.type = CMD_REMOVE_LINK, .remove_link.slot = links[l].add.add_link.slot};
+            send_command(links[l].ch, &cmd);
+        }
+        usleep(20000);
+        for (uint32_t l = 0; l < n_links; l++)
+            send_command(links[l].ch, &links[l].add);
+    }
+    return arg;
+}
+
 static void run_node(uint32_t i)
 {
     bool left = i > 0, right = i + 1 < opt.n_nodes;
@@ -310,6 +340,8 @@ static void run_node(uint32_t i)
         memcpy(cmd.add_link.address, board->ends[j][to_left].address, cmd.add_link.len);
         channel_start(channels[c]);
         cmd_send(channels[c], &cmd);
+        links[n_links].ch = channels[c];
+        links[n_links++].add = cmd;
     }
 
     bool has_rank = i == 0 || i + 1 == opt.n_nodes;
@@ -335,8 +367,12 @@ static void run_node(uint32_t i)
         ring_consumer_init(&rank.down, segment_down_ring(job.segment, job.layout, 0, 0), &job.layout->shape.down);
     }
     barrier(1);
+    pthread_t flapper;
+    bool flaps = opt.flaps > 0 && pthread_create(&flapper, NULL, flap, NULL) == 0;
     if (has_rank)
         play(&rank, i == 0);
+    if (flaps)
+        pthread_join(flapper, NULL);
     if (opt.idle_s > 0) {
         struct rusage before, after;
         sleep(2); /* let the thread fall asleep */
@@ -350,7 +386,7 @@ static void run_node(uint32_t i)
     }
     if (has_rank) {
         struct cmd cmd = {.type = CMD_DETACH_RANK, .detach_rank = {.job = view}};
-        cmd_send(channels[0], &cmd);
+        send_command(channels[0], &cmd);
         await_event(channels[0], EVENT_RANK_DETACHED);
         cmd = (struct cmd){.type = CMD_DRAIN, .timeout_ns = 5 * CLOCK_NS_PER_S};
         cmd_send(channels[0], &cmd);
@@ -401,6 +437,8 @@ static void parse(int argc, char **argv)
             opt.stream_mib = (uint32_t)atoi(value);
         } else if (strcmp(argv[i], "--idle") == 0) {
             opt.idle_s = (uint32_t)atoi(value);
+        } else if (strcmp(argv[i], "--flaps") == 0) {
+            opt.flaps = (uint32_t)atoi(value);
         } else if (strcmp(argv[i], "--crowded") == 0) {
             opt.crowded = (uint32_t)atoi(value);
         } else if (strcmp(argv[i], "--mode") == 0) {
