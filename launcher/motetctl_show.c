@@ -5,16 +5,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "launcher/bytes.h"
 #include "launcher/human.h"
 #include "launcher/table.h"
 #include "launcher/words.h"
 
-/* A table with more columns than this and few rows is easier to read turned. */
-#define WIDE_COLUMNS 14
-#define LOW_ROWS     8
-#define KEY_MAX      128
+/* A table of few rows that is wider than the terminal is easier to read turned. */
+#define LOW_ROWS    16
+#define USUAL_WIDTH 200 /* where the output is no terminal */
+#define KEY_MAX     128
 
 enum unit { UNIT_NONE, UNIT_BYTES, UNIT_DURATION };
 
@@ -107,7 +110,44 @@ static void real_text(const char *key, double value, char *text, size_t room)
     snprintf(text, room, "%.4g", value);
 }
 
-/* The value of a cell. The result is to be freed. */
+/* The words as one text, to be freed. Frees the words. */
+static char *joined(struct words *parts, const char *between)
+{
+    struct bytes text = {0};
+
+    for (size_t i = 0; i < parts->n; i++) {
+        if (i > 0)
+            bytes_append(&text, between, strlen(between));
+        bytes_append(&text, parts->at[i], strlen(parts->at[i]));
+    }
+    bytes_append(&text, "", 1);
+    words_free(parts);
+    return text.at; /* Nothing was dropped, so the queue begins at its start. */
+}
+
+static char *value_text(const char *key, json_t *value);
+
+/* An object within a list: "key=value key=value". */
+static char *object_text(json_t *object)
+{
+    struct words parts = {0};
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(object, key, value) {
+        const struct suffix *suffix = suffix_of(key);
+        size_t n = strlen(key) - (suffix && suffix->dropped ? strlen(suffix->text) : 0);
+        char *text = value_text(key, value), *part;
+        if (asprintf(&part, "%.*s=%s", (int)n, key, text ? text : "") >= 0) {
+            words_add(&parts, part);
+            free(part);
+        }
+        free(text);
+    }
+    return joined(&parts, " ");
+}
+
+/* The value of a cell, to be freed. */
 static char *value_text(const char *key, json_t *value)
 {
     char text[64];
@@ -131,26 +171,20 @@ static char *value_text(const char *key, json_t *value)
     case JSON_ARRAY:
         break;
     }
-    if (!json_is_array(value) || json_array_size(value) == 0)
-        return json_is_array(value) ? strdup("-") : json_dumps(value, JSON_COMPACT);
-    /* A list of plain values reads better without its punctuation. */
+    if (json_is_object(value))
+        return object_text(value);
+    if (json_array_size(value) == 0)
+        return strdup("-");
+    /* A list reads better without its punctuation. */
     struct words parts = {0};
-    size_t i, n = 1;
+    size_t i;
     json_t *item;
     json_array_foreach(value, i, item) {
-        char *part = json_is_object(item) || json_is_array(item) ? json_dumps(item, JSON_COMPACT)
-                                                                 : value_text(key, item);
+        char *part = value_text(key, item);
         words_add(&parts, part ? part : "");
-        n += strlen(parts.at[i]) + 1;
         free(part);
     }
-    char *joined = calloc(n, 1);
-    for (i = 0; joined && i < parts.n; i++) {
-        strcat(joined, i ? "," : "");
-        strcat(joined, parts.at[i]);
-    }
-    words_free(&parts);
-    return joined;
+    return joined(&parts, json_is_object(json_array_get(value, 0)) ? ", " : ",");
 }
 
 /* Calls `visit` with every plain value of an object; those of inner objects are named "outer.inner". */
@@ -213,41 +247,71 @@ static void fill_cell(void *arg, const char *key, json_t *value)
     free(text);
 }
 
+/* What to call a column: the last part of its key, unless another one ends so too. */
+static const char *short_key(const struct words *columns, size_t column)
+{
+    const char *dot = strrchr(columns->at[column], '.'), *last = dot ? dot + 1 : columns->at[column];
+    size_t n_same = 0;
+
+    for (size_t i = 0; i < columns->n; i++) {
+        const char *other = strrchr(columns->at[i], '.');
+        n_same += strcmp(other ? other + 1 : columns->at[i], last) == 0;
+    }
+    return n_same == 1 ? last : columns->at[column];
+}
+
 /* Turned, a column of headings stands at the left and the first row is a row like the others. */
-static void show_table(json_t *rows, const struct words *columns, bool turned, FILE *to)
+static void make_table(json_t *rows, const struct words *columns, bool turned, struct table *ret_table)
 {
     size_t n_rows = json_array_size(rows), i;
     char text[KEY_MAX];
-    struct table table;
     json_t *row;
 
     if (turned)
-        table_init(&table, n_rows + 1, columns->n - 1);
+        table_init(ret_table, n_rows + 1, columns->n - 1);
     else
-        table_init(&table, columns->n, n_rows);
+        table_init(ret_table, columns->n, n_rows);
     for (i = 0; i < columns->n; i++)
-        table_set(&table, turned ? i : 0, turned ? 0 : i, heading(columns->at[i], text));
+        table_set(ret_table, turned ? i : 0, turned ? 0 : i, heading(short_key(columns, i), text));
     json_array_foreach(rows, i, row) {
-        struct fill fill = {.columns = columns, .table = &table, .row = i + 1, .turned = turned};
+        struct fill fill = {.columns = columns, .table = ret_table, .row = i + 1, .turned = turned};
         visit_values(row, "", fill_cell, &fill);
     }
-    table_print(&table, to);
-    table_free(&table);
+}
+
+static size_t width_limit(FILE *to)
+{
+    struct winsize size;
+
+    return isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                                              : USUAL_WIDTH;
 }
 
 static void show_rows(json_t *rows, bool turned, FILE *to)
 {
     struct words columns = {0};
+    struct table table, other;
     size_t i;
     json_t *row;
 
     json_array_foreach(rows, i, row)
         visit_values(row, "", collect_column, &columns);
-    if (columns.n > 0)
-        show_table(rows, &columns, turned || (columns.n > WIDE_COLUMNS && json_array_size(rows) <= LOW_ROWS),
-                   to);
-    else
+    if (columns.n == 0) {
         fputs("none\n", to);
+        return;
+    }
+    make_table(rows, &columns, turned, &table);
+    if (!turned && json_array_size(rows) <= LOW_ROWS && table_width(&table) > width_limit(to)) {
+        make_table(rows, &columns, true, &other);
+        if (table_width(&other) < table_width(&table)) {
+            struct table narrow = other;
+            other = table;
+            table = narrow;
+        }
+        table_free(&other);
+    }
+    table_print(&table, to);
+    table_free(&table);
     words_free(&columns);
 }
 

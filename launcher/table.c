@@ -52,17 +52,35 @@ static void pad(FILE *to, size_t n)
         fputc(' ', to);
 }
 
-void table_print(const struct table *t, FILE *to)
+/* Width of each column, to be freed; NULL: no memory. */
+static size_t *column_widths(const struct table *t)
 {
     size_t *widths = calloc(t->n_columns + 1, sizeof *widths);
 
-    if (!widths)
-        return;
-    for (size_t i = 0; i < t->n_columns * (t->n_rows + 1); i++) {
+    for (size_t i = 0; widths && i < t->n_columns * (t->n_rows + 1); i++) {
         size_t width = width_of(t->cells[i]), column = i % t->n_columns;
         if (width > widths[column])
             widths[column] = width;
     }
+    return widths;
+}
+
+size_t table_width(const struct table *t)
+{
+    size_t *widths = column_widths(t), sum = 0;
+
+    for (size_t i = 0; widths && i < t->n_columns; i++)
+        sum += widths[i] + (i > 0 ? 2 : 0);
+    free(widths);
+    return sum;
+}
+
+void table_print(const struct table *t, FILE *to)
+{
+    size_t *widths = column_widths(t);
+
+    if (!widths)
+        return;
     for (size_t row = 0; t->n_columns > 0 && row <= t->n_rows; row++) {
         for (size_t column = 0; column < t->n_columns; column++) {
             const char *text = t->cells[row * t->n_columns + column];

@@ -18,4 +18,6 @@ void table_free(struct table *t);
 /* Copies the text; control characters in it become '?', so that nothing a rank or peer is called can move the
  * cursor. */
 void table_set(struct table *t, size_t row, size_t column, const char *text);
+/* Characters of a printed row. */
+size_t table_width(const struct table *t);
 void table_print(const struct table *t, FILE *to);

@@ -84,7 +84,7 @@ def test_table_has_every_column_and_units(daemon):
         {"node": "node-with-long-name", "rank": 12, "bytes": 7, "age_ns": 90_000_000_000, "extra": {"deep": None}},
     ])
     heading, first, second = text.splitlines()
-    assert heading.split() == ["NODE", "RANK", "BYTES", "AGE", "RTT", "UP", "PEERS", "EXTRA.DEEP"]
+    assert heading.split() == ["NODE", "RANK", "BYTES", "AGE", "RTT", "UP", "PEERS", "DEEP"]
     assert first.split("  ")[0].strip() == "n1"
     for part in ("1.50 KiB", "2.50 s", "40.0 us", "yes", "a,b"):
         assert part in first
@@ -95,10 +95,18 @@ def test_table_has_every_column_and_units(daemon):
 
 
 def test_wide_and_low_tables_are_turned(daemon):
-    row = {f"counter_{i}": i * 1000 for i in range(20)}
+    row = {f"a_counter_{i}": i * 1000 for i in range(20)}
     lines = show(daemon, [dict(row, channel="left"), dict(row, channel="right")], "counters").splitlines()
-    assert lines[0].split() == ["COUNTER", "0", "0", "0"] and lines[-1].split() == ["CHANNEL", "left", "right"]
+    assert lines[0].split() == ["A", "COUNTER", "0", "0", "0"] and lines[-1].split() == ["CHANNEL", "left", "right"]
     assert len(lines) == 21
+
+
+def test_nested_values(daemon):
+    text = show(daemon, [{"to": "n2", "quick": {"next": "n3", "cost_us": 1500}, "slow": {"next": None},
+                          "wide": [{"via": "a", "rtt_us": 20}, {"via": "b", "rtt_us": 30}]}], "routes")
+    heading, row = text.splitlines()
+    assert heading.split() == ["TO", "QUICK.NEXT", "COST", "SLOW.NEXT", "WIDE"]
+    assert row.split("  ")[-1] == "via=a rtt=20.0 us, via=b rtt=30.0 us" and "1.50 ms" in row
 
 
 def test_object_is_a_list(daemon):
