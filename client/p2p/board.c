@@ -88,6 +88,18 @@ void board_moved(struct transfer *t)
         t->record->done_bytes = (uint64_t)t->moved;
 }
 
+uint32_t board_index(const struct queue_record *record)
+{
+    return record ? (uint32_t)(record - records) + 1 : 0;
+}
+
+struct queue_record *board_of(uint32_t local_rank, uint32_t index)
+{
+    if (index == 0 || index > n_records)
+        return NULL;
+    return segment_board_at(link_self.base, &link_self.layout, local_rank) + index - 1;
+}
+
 void board_hide(struct queue_record **record)
 {
     struct queue_record *r = *record;

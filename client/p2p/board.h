@@ -22,6 +22,10 @@ void board_show(struct transfer *t, enum queue_state state);
 void board_show_unexpected(struct unexpected *u);
 /* Bytes moved so far, for rendezvous. */
 void board_moved(struct transfer *t);
+/* The record's index + 1, by which the other ranks of the node find it; 0: none. */
+uint32_t board_index(const struct queue_record *record);
+/* The record of another rank of this node by that number, or NULL. */
+struct queue_record *board_of(uint32_t local_rank, uint32_t index);
 /* Takes it off; *record may be NULL and is NULL afterwards. */
 void board_hide(struct queue_record **record);
 

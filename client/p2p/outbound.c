@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/p2p/board.h"
+#include "client/p2p/joint.h"
 #include "client/p2p/rendezvous.h"
 
 #define CONTROL_PAYLOAD_BYTES 16u
@@ -122,6 +123,9 @@ static bool try_announce(struct peer *p, struct transfer *t)
     if (!t->number && !rendezvous_number(t))
         return false;
     rts.transfer = t->number;
+    board_show(t, QUEUE_RENDEZVOUS_OUT);
+    if (rts.flags & MSG_RTS_SAME_NODE)
+        rts.record = joint_offer(t);
     memcpy(payload, &rts, sizeof rts);
     type_cursor_init(&t->cursor, t->type, t->count, t->buf);
     if (first > 0)
@@ -134,7 +138,6 @@ static bool try_announce(struct peer *p, struct transfer *t)
     struct segment_rank *me = link_self.me;
     atomic_store_explicit(&me->rendezvous_out, atomic_load_explicit(&me->rendezvous_out, memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    board_show(t, QUEUE_RENDEZVOUS_OUT);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "client/core/status.h"
 #include "client/p2p/board.h"
 #include "client/p2p/inbound.h"
+#include "client/p2p/joint.h"
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
 #include "client/p2p/transfer.h"
@@ -18,6 +19,7 @@ int p2p_init(void)
     if (link_self.base && (outbox_init() || inbox_init(inbound_message)))
         return err_set(MPI_ERR_NO_MEM, "no memory for the rings");
     progress_register(outbound_poll, &outbound_n_waiting, true);
+    joint_init();
     progress_on_idle(board_publish);
     return MPI_SUCCESS;
 }

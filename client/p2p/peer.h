@@ -49,6 +49,13 @@ static inline struct peer *peer_get(uint32_t world)
     return __builtin_expect(p != NULL, 1) ? p : peer_make(world);
 }
 
+/* Process id of a rank of this node. */
+static inline int32_t peer_pid(const struct peer *p)
+{
+    return atomic_load_explicit(
+        &segment_rank_at(link_self.base, &link_self.layout, link_world(p->world)->local)->pid, memory_order_relaxed);
+}
+
 /* Ring towards it now, NULL while there is no way. */
 static inline struct ring_producer *peer_ring(struct peer *p, bool large)
 {

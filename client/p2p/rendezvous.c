@@ -8,6 +8,7 @@
 
 #include "client/core/err.h"
 #include "client/p2p/board.h"
+#include "client/p2p/joint.h"
 #include "client/p2p/outbound.h"
 
 /* Numbers: index into a growing table below, generation above, so that a late packet meets no stranger. */
@@ -101,9 +102,11 @@ static struct transfer *find(uint32_t number, uint32_t world, enum transfer_dir 
     return t && t->world == world && t->dir == dir ? t : NULL;
 }
 
-static void finish(struct transfer *t, int error)
+void rendezvous_finish(struct transfer *t, int error)
 {
-    if (!list_empty(&t->link)) {
+    if (t->joint) {
+        joint_leave(t);
+    } else if (!list_empty(&t->link)) {
         list_remove(&t->link);
         outbound_n_waiting--;
     }
@@ -119,6 +122,7 @@ void rendezvous_on_pull(uint32_t src_world, uint32_t number, const struct msg_pu
 
     if (!t || (MPI_Count)pull->granted < t->granted || (MPI_Count)pull->granted > t->bytes)
         return;
+    joint_leave(t);
     t->remote = pull->transfer;
     t->granted = (MPI_Count)pull->granted;
     if (list_empty(&t->link)) {
@@ -132,7 +136,7 @@ void rendezvous_on_fin(uint32_t src_world, uint32_t number)
     struct transfer *t = find(number, src_world, TRANSFER_SEND);
 
     if (t)
-        finish(t, MPI_SUCCESS);
+        rendezvous_finish(t, MPI_SUCCESS);
 }
 
 /* Sends packets while there is room. Returns how many. */
@@ -194,8 +198,7 @@ static void grant(struct transfer *t)
 static bool read_memory(struct transfer *t, const struct peer *p, uint64_t address)
 {
     struct iovec local[READV_PIECES];
-    int32_t pid = atomic_load_explicit(
-        &segment_rank_at(link_self.base, &link_self.layout, link_world(p->world)->local)->pid, memory_order_relaxed);
+    int32_t pid = peer_pid(p);
 
     while (t->moved < t->total) {
         size_t want = 0;
@@ -239,18 +242,20 @@ void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts 
 
     bool complete = t->moved == t->total;
     if (!complete && rts->flags & MSG_RTS_SAME_NODE && !p->no_readv) {
+        if (!error && joint_receive(t, p, rts))
+            return;
         complete = read_memory(t, p, rts->address);
         p->no_readv = !complete;
     }
     if (complete) {
         /* The sender of a message that came whole with its announcement has nothing more to do unless it waits for us. */
         outbound_control(p, MSG_FINISHED, t->remote, NULL, 0);
-        finish(t, error);
+        rendezvous_finish(t, error);
         return;
     }
     if (!rendezvous_number(t)) {
         outbound_control(p, MSG_FINISHED, t->remote, NULL, 0);
-        finish(t, err_set(MPI_ERR_NO_MEM, "too many large messages in transfer"));
+        rendezvous_finish(t, err_set(MPI_ERR_NO_MEM, "too many large messages in transfer"));
         return;
     }
     board_show(t, QUEUE_RENDEZVOUS_IN);
@@ -272,7 +277,7 @@ void rendezvous_on_data(uint32_t src_world, uint32_t number, uint64_t offset, co
     if (t->moved == t->total) {
         if (t->base.error)
             outbound_control(peer_get(t->world), MSG_FINISHED, t->remote, NULL, 0);
-        finish(t, t->base.error);
+        rendezvous_finish(t, t->base.error);
     } else if (t->granted - t->moved <= GRANT_AHEAD / 2) {
         grant(t);
     }
@@ -286,7 +291,7 @@ int rendezvous_poll(void)
         struct transfer *t = list_entry(it, struct transfer, link);
         n += send_granted(t);
         if (t->moved == t->bytes) {
-            finish(t, MPI_SUCCESS);
+            rendezvous_finish(t, MPI_SUCCESS);
         } else if (t->moved == t->granted) {
             list_remove(it);
             outbound_n_waiting--;

@@ -102,6 +102,7 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
     t->mode = P2P_STANDARD;
     t->blocking = false;
     t->posted = false;
+    t->joint = false;
     t->rank = rank;
     t->tag = tag;
     t->context = comm->context_id + context;

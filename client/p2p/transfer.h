@@ -23,6 +23,7 @@ struct transfer {
     uint8_t mode;      /* enum p2p_mode; sends */
     bool blocking;     /* the caller waits inside the library: no board record until it has waited long */
     bool posted;       /* receive: in the match table */
+    bool joint;        /* in joint.c's list of offered sends or of receives that wait for the sender's last chunks */
     int32_t rank;      /* peer in comm_peers(comm), MPI_ANY_SOURCE or MPI_PROC_NULL */
     int32_t tag;
     uint32_t context;  /* of the communicator, with enum p2p_context added */
@@ -40,6 +41,9 @@ struct transfer {
     MPI_Count total;   /* receive: bytes that will arrive: the message, or the buffer if that is smaller */
     MPI_Count granted; /* bytes the sender may have sent by now */
     MPI_Count moved;   /* bytes packed or unpacked so far */
+    uint32_t joint_rest;   /* receive: chunks that the sender has taken */
+    uint32_t joint_record; /* receive: the sender's record */
+    uint64_t joint_address; /* receive: the message in the sender's memory */
     struct type_cursor cursor;
 };
 

@@ -30,8 +30,8 @@ static uint64_t draw(uint64_t n)
 
 static int draw_size(void)
 {
-    static const int limits[] = {1, 40, 200, 5000, 20000, 70000, 300000};
-    return (int)draw((uint64_t)limits[draw(7)]) & ~3;
+    static const int limits[] = {1, 40, 200, 5000, 20000, 70000, 300000, 3000000};
+    return (int)draw((uint64_t)limits[draw(8)]) & ~3;
 }
 
 static unsigned char byte_of(const struct plan *p, int round, int i)
