@@ -23,6 +23,7 @@
 #include "daemon/control/mail.h"
 #include "daemon/control/session.h"
 #include "daemon/control/spawner.h"
+#include "daemon/control/status.h"
 
 uint32_t node_id_of(const char *name)
 {
@@ -39,10 +40,9 @@ static uint32_t new_epoch(void)
     return epoch ? epoch : 1;
 }
 
-static int open_client_socket(struct node *node)
+static int open_socket(struct node *node, const char *name, const char *path)
 {
-    const char *path = node->config.client_socket;
-    int fd = control_activated_socket(node, "client");
+    int fd = control_activated_socket(node, name);
 
     if (fd >= 0)
         return fd;
@@ -54,6 +54,28 @@ static int open_client_socket(struct node *node)
     if (fd < 0)
         log_error("cannot listen on %s: %s", path, fd == -EADDRINUSE ? "another daemon does" : strerror(-fd));
     return fd;
+}
+
+static int open_sockets(struct node *node)
+{
+    int fd = open_socket(node, "client", node->config.client_socket);
+
+    if (fd < 0)
+        return fd;
+    node->sessions = sessions_new(node, fd);
+    if (!node->sessions)
+        return -ENOMEM;
+    fd = open_socket(node, "status", node->config.status_socket);
+    if (fd < 0)
+        return fd;
+    node->status = status_new(node, fd);
+    return node->status ? 0 : -ENOMEM;
+}
+
+static void remove_socket(const struct node *node, const char *path)
+{
+    if (path[0] != '@' && !node->socket_activated)
+        unlink(path);
 }
 
 int node_new(const struct config *config, const char *config_path, bool private_mode, int lifeline_fd,
@@ -96,13 +118,9 @@ int node_new(const struct config *config, const char *config_path, bool private_
     rc = control_init(node);
     if (rc < 0)
         goto fail;
-    int fd = open_client_socket(node);
-    if (fd < 0) {
-        rc = fd;
-        goto fail;
-    }
-    node->sessions = sessions_new(node, fd);
-    rc = node->sessions ? fabric_start(node->fabric) : -ENOMEM;
+    rc = fabric_start(node->fabric);
+    if (rc == 0)
+        rc = open_sockets(node);
     if (rc < 0)
         goto fail;
     *ret_node = node;
@@ -116,10 +134,14 @@ void node_free(struct node *node)
 {
     if (!node)
         return;
+    if (node->sessions)
+        remove_socket(node, node->config.client_socket);
     sessions_free(node->sessions);
-    if (node->sessions && node->config.client_socket[0] != '@' && !node->socket_activated)
-        unlink(node->config.client_socket);
+    if (node->status)
+        remove_socket(node, node->config.status_socket);
+    status_free(node->status);
     node->sessions = NULL;
+    node->status = NULL;
     /* Channel threads stop before the memory of jobs goes. */
     fabric_free(node->fabric);
     if (node->jobs)

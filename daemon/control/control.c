@@ -19,6 +19,7 @@
 #include "daemon/control/mesh.h"
 #include "daemon/control/session.h"
 #include "daemon/control/spawner.h"
+#include "daemon/control/status.h"
 #include "daemon/control/topology.h"
 #include "daemon/node.h"
 #include "proto/control.pb-c.h"
@@ -117,6 +118,13 @@ static void mail_deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *
     case MOTET__FRAME_TYPE__RANK_EXIT:
     case MOTET__FRAME_TYPE__ABORT:
         deliver_to_home(node, src, type, body, len);
+        break;
+    case MOTET__FRAME_TYPE__STATUS_QUERY:
+        status_on_query(node, src, body, len);
+        break;
+    case MOTET__FRAME_TYPE__STATUS_REPLY:
+        if (node->status)
+            status_on_reply(node->status, src, body, len);
         break;
     default:
         log_warn("mail of unknown type %u from node %08x, ignoring", type, src);
@@ -237,6 +245,7 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
 
     (void)fd, (void)what;
     fabric_tick(node->fabric);
+    jobs_tick(node->jobs, clock_now_ns());
     if (!node->draining || homes_count(node->homes) > 0 || jobs_count(node->jobs) > 0)
         return;
     /* What this node still forwards and has not had acknowledged goes out first. */

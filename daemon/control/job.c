@@ -22,6 +22,9 @@
 #include "daemon/control/pipes.h"
 #include "daemon/node.h"
 
+/* A rank whose connection ended must be seen to exit within this time. */
+#define GONE_GRACE_NS (CLOCK_NS_PER_S / 2)
+
 struct jobs {
     struct node *node;
     struct job *table;
@@ -594,10 +597,23 @@ void job_on_disconnect(struct job *job, uint32_t local)
     if (job->state != JOB_RUNNING)
         return;
     drop_rings(job, r);
-    /* The process closes its connection only by ending, and the spawner says how. One behind a wrapper may end without the wrapper
-     * ending too, and the others would wait for it. */
-    if (r->attached_pid != r->pid)
-        job_on_abort(job, local, 1, "its MPI process ended without calling MPI_Finalize");
+    /* Normally the process has ended, and the spawner says how in a moment; see jobs_tick. */
+    r->gone_ns = clock_now_ns();
+}
+
+void jobs_tick(struct jobs *jobs, uint64_t now_ns)
+{
+    for (struct job *job = jobs->table; job; job = job->hh.next) {
+        for (uint32_t i = 0; job->state == JOB_RUNNING && i < job->n_local; i++) {
+            struct job_rank *r = &job->ranks[i];
+            if (r->gone_ns == 0 || r->state == JOB_RANK_EXITED || now_ns - r->gone_ns < GONE_GRACE_NS)
+                continue;
+            r->gone_ns = 0;
+            /* Its MPI process died under a wrapper that goes on, or it broke the rules of the connection. Either way the others would
+             * wait for it for ever. */
+            job_on_abort(job, i, 1, "its MPI process left without calling MPI_Finalize");
+        }
+    }
 }
 
 void job_set_wait(struct job *job, enum wait_mode mode)

@@ -40,6 +40,7 @@ struct job_rank {
     pid_t attached_pid;
     bool entered;      /* attached once */
     bool detached;     /* finalized, channels have drained its rings */
+    uint64_t gone_ns;  /* when its connection ended without a detach; 0: it did not */
     bool let_go;       /* the channels were told to drop its rings */
     uint32_t detaching; /* channels whose answer is awaited */
     struct session *session;
@@ -117,6 +118,9 @@ void jobs_on_rank_detached(struct jobs *jobs, uint64_t job, uint32_t local);
 void jobs_on_job_detached(struct jobs *jobs, uint64_t job, uint32_t channel);
 /* A rank broke a rule that protects others (ring poisoned, does not drain): ends its job. */
 void jobs_on_offence(struct jobs *jobs, uint64_t job, uint32_t world_rank, const char *text);
+
+/* Looks after ranks that vanished without ending. Once a second. */
+void jobs_tick(struct jobs *jobs, uint64_t now_ns);
 
 /* Changes how the job's ranks wait. */
 void job_set_wait(struct job *job, enum wait_mode mode);

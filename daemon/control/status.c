@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/control/status.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "daemon/control/cluster.h"
+#include "daemon/control/fabric.h"
+#include "daemon/control/job.h"
+#include "daemon/control/mail.h"
+#include "daemon/control/status_rows.h"
+#include "daemon/control/topology.h"
+#include "daemon/node.h"
+#include "proto/control.pb-c.h"
+
+#define STATUS_VERSION    1
+#define MAX_LINE_BYTES    16384u
+#define MAX_OUTPUT_BYTES  (64u << 20)
+#define MAX_ROWS          200000u
+#define DEFAULT_LIMIT     10000u
+#define ROWS_PER_REPLY    1000u
+#define MAX_QUERIES       64u
+#define MAX_CLIENT_QUERIES 8u
+#define ANSWER_LIMIT_S    2
+
+struct status_client {
+    struct list link;
+    struct status *status;
+    struct bufferevent *bev;
+    uid_t uid;
+    unsigned n_queries; /* unanswered */
+    bool ended;         /* the client sent its last line */
+    bool busy;          /* inside client_run */
+};
+
+/* A request that waits for other nodes. */
+struct query {
+    struct list link;
+    struct status *status;
+    struct status_client *client;
+    uint64_t id;
+    json_t *client_id;
+    json_t *rows;
+    uint32_t *pending; /* node ids */
+    size_t n_pending;
+    bool is_set, truncated;
+    struct event *timer;
+};
+
+struct status {
+    struct node *node;
+    int listen_fd;
+    struct event *accept_event;
+    struct list clients, queries;
+    unsigned n_clients, n_queries;
+    uint64_t next_id;
+};
+
+/* ---- requests ---- */
+
+/* Why a request is refused: code and text. */
+struct refusal {
+    const char *code;
+    char text[200];
+};
+
+static int refuse(struct refusal *r, const char *code, const char *text)
+{
+    r->code = code;
+    snprintf(r->text, sizeof r->text, "%s", text);
+    return -EINVAL;
+}
+
+static int parse_request(json_t *json, uid_t uid, struct status_request *ret_request, struct refusal *why)
+{
+    struct status_request q = {.rank = -1, .limit = DEFAULT_LIMIT, .uid = uid};
+    const char *job = NULL;
+    json_int_t rank = -1, limit = DEFAULT_LIMIT;
+    json_error_t error;
+    json_t *id = NULL;
+
+    if (json_unpack_ex(json, &error, JSON_STRICT, "{s?s, s?s, s?s, s?s, s?s, s?s, s?I, s?I, s?o}", "get", &q.get, "set", &q.set,
+                       "value", &q.value, "channel", &q.channel, "node", &q.node, "job", &job, "rank", &rank, "limit", &limit,
+                       "id", &id) < 0)
+        return refuse(why, "bad_request", error.text);
+    if ((q.get == NULL) == (q.set == NULL))
+        return refuse(why, "bad_request", "expected either get or set");
+    if (q.get && !status_rows_known(q.get))
+        return refuse(why, "bad_request", "get: expected nodes, networks, channels, links, routes, jobs, ranks, queues, "
+                                          "counters or all");
+    if (q.set && strcmp(q.set, "wait_mode") != 0 && strcmp(q.set, "log_level") != 0)
+        return refuse(why, "bad_request", "set: expected wait_mode or log_level");
+    if (q.set && !q.value)
+        return refuse(why, "bad_request", "set: value is missing");
+    if (job) {
+        char *end;
+        q.job = strtoull(job, &end, 16);
+        q.has_job = true;
+        if (*end != '\0' || end == job)
+            return refuse(why, "bad_request", "job: expected 16 hexadecimal digits");
+    }
+    if (rank < -1 || rank > UINT32_MAX || limit < 1 || limit > MAX_ROWS)
+        return refuse(why, "bad_request", "rank or limit is out of range");
+    q.rank = rank;
+    q.limit = (uint32_t)limit;
+    *ret_request = q;
+    return 0;
+}
+
+static int parse_wait(const char *value, enum wait_mode *ret_mode)
+{
+    static const char *const names[] = {[WAIT_ADAPTIVE] = "adaptive", [WAIT_SPIN] = "spin", [WAIT_EVENT] = "event"};
+
+    for (unsigned i = 0; i < WAIT_N_MODES; i++) {
+        if (strcmp(names[i], value) == 0) {
+            *ret_mode = (enum wait_mode)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static int set_channel_wait(struct node *node, const struct status_request *q, enum wait_mode mode, json_t *rows)
+{
+    for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
+        if (strcmp(node->config.channels[ch].name, q->channel) != 0)
+            continue;
+        fabric_set_wait(node->fabric, ch, mode);
+        node->config.channels[ch].wait_mode = mode;
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "node", node->config.name, "channel", q->channel, "wait_mode",
+                                              q->value));
+    }
+    return 0;
+}
+
+/* Changes something on this node; a row for each thing changed. 0 or -EINVAL with the reason. */
+static int apply_set(struct node *node, const struct status_request *q, json_t *rows, struct refusal *why)
+{
+    enum wait_mode mode;
+    enum log_level level;
+
+    if (strcmp(q->set, "log_level") == 0) {
+        if (!status_rows_privileged(node, q->uid))
+            return refuse(why, "denied", "only root and the daemon's own user may change the log level");
+        if (log_level_parse(q->value, &level) < 0)
+            return refuse(why, "bad_request", "value: expected error, warn, notice, info or debug");
+        log_set_level(level);
+        json_array_append_new(rows, json_pack("{s:s, s:s}", "node", node->config.name, "log_level", q->value));
+        return 0;
+    }
+    if (parse_wait(q->value, &mode) < 0)
+        return refuse(why, "bad_request", "value: expected adaptive, spin or event");
+    if (q->channel) {
+        if (!status_rows_privileged(node, q->uid))
+            return refuse(why, "denied", "only root and the daemon's own user may change a channel");
+        return set_channel_wait(node, q, mode, rows);
+    }
+    if (!q->has_job)
+        return refuse(why, "bad_request", "wait_mode: expected a job or a channel");
+    struct job *job = jobs_find(node->jobs, q->job);
+    if (!job || job->state == JOB_CLOSING)
+        return 0;
+    if (job->uid != q->uid && !status_rows_privileged(node, q->uid))
+        return refuse(why, "denied", "the job belongs to another user");
+    job_set_wait(job, mode);
+    json_array_append_new(rows, json_pack("{s:s, s:I, s:s}", "node", node->config.name, "ranks", (json_int_t)job->n_local,
+                                          "wait_mode", q->value));
+    return 0;
+}
+
+/* Does what a checked request asks of this node. NULL with the reason. */
+static json_t *answer_here(struct node *node, const struct status_request *q, struct refusal *why)
+{
+    if (q->get) {
+        if (!status_rows_public(q->get) && !status_rows_privileged(node, q->uid)) {
+            refuse(why, "denied", "only root and the daemon's own user may see this");
+            return NULL;
+        }
+        json_t *rows = status_rows(node, q->get, q);
+        if (!rows)
+            refuse(why, "internal", "out of memory");
+        return rows;
+    }
+    json_t *rows = json_array();
+    if (!rows || apply_set(node, q, rows, why) < 0) {
+        json_decref(rows);
+        return NULL;
+    }
+    return rows;
+}
+
+/* ---- replies ---- */
+
+static void client_run(struct status_client *c);
+
+static void client_free(struct status_client *c)
+{
+    list_remove(&c->link);
+    c->status->n_clients--;
+    bufferevent_free(c->bev);
+    free(c);
+}
+
+/* Writes one reply line. Takes `reply`. */
+static void send_reply(struct status_client *c, json_t *reply)
+{
+    char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
+    struct evbuffer *out = bufferevent_get_output(c->bev);
+
+    json_decref(reply);
+    if (text && evbuffer_get_length(out) + strlen(text) < MAX_OUTPUT_BYTES) {
+        evbuffer_add(out, text, strlen(text));
+        evbuffer_add(out, "\n", 1);
+    }
+    free(text);
+}
+
+static void send_error(struct status_client *c, json_t *id, const struct refusal *why)
+{
+    send_reply(c, json_pack("{s:i, s:O, s:b, s:{s:s, s:s}}", "version", STATUS_VERSION, "id", id, "ok", 0, "error", "code",
+                            why->code, "message", why->text));
+}
+
+struct row_key {
+    json_t *row;
+    const char *job, *node;
+    json_int_t rank;
+};
+
+static const char *text_of(const json_t *row, const char *key)
+{
+    const char *s = json_string_value(json_object_get(row, key));
+    return s ? s : "";
+}
+
+static int row_compare(const void *pa, const void *pb)
+{
+    const struct row_key *a = pa, *b = pb;
+    int order = strcmp(a->job, b->job);
+
+    if (order == 0 && a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return order ? order : strcmp(a->node, b->node);
+}
+
+/* Rows of several nodes in the order of job, rank, node. Returns the sorted array; takes `rows`. */
+static json_t *sort_rows(json_t *rows)
+{
+    size_t n = json_array_size(rows);
+    struct row_key *keys = calloc(n + 1, sizeof *keys);
+    json_t *sorted = json_array();
+
+    if (!keys || !sorted) {
+        free(keys);
+        json_decref(sorted);
+        return rows;
+    }
+    for (size_t i = 0; i < n; i++) {
+        json_t *row = json_array_get(rows, i);
+        json_t *rank = json_object_get(row, "rank");
+        keys[i] = (struct row_key){row, text_of(row, "job"), text_of(row, "node"), rank ? json_integer_value(rank) : -1};
+    }
+    qsort(keys, n, sizeof *keys, row_compare);
+    for (size_t i = 0; i < n; i++)
+        json_array_append(sorted, keys[i].row);
+    free(keys);
+    json_decref(rows);
+    return sorted;
+}
+
+static void send_rows(struct status_client *c, json_t *id, json_t *rows, json_t *missing, bool truncated)
+{
+    json_t *reply = json_pack("{s:i, s:O, s:b, s:o}", "version", STATUS_VERSION, "id", id, "ok", 1, "data", rows);
+
+    if (reply && missing && json_array_size(missing) > 0)
+        json_object_set(reply, "missing", missing);
+    if (reply && truncated)
+        json_object_set_new(reply, "truncated", json_true());
+    send_reply(c, reply);
+}
+
+/* ---- questions to other nodes ---- */
+
+static void query_free(struct query *q)
+{
+    list_remove(&q->link);
+    q->status->n_queries--;
+    if (q->timer)
+        event_free(q->timer);
+    json_decref(q->client_id);
+    json_decref(q->rows);
+    free(q->pending);
+    free(q);
+}
+
+static void query_finish(struct query *q)
+{
+    struct status_client *c = q->client;
+    struct node *node = q->status->node;
+
+    if (!c) {
+        query_free(q);
+        return;
+    }
+    json_t *missing = json_array();
+    for (size_t i = 0; i < q->n_pending; i++) {
+        const struct topology_node *t = topology_find(node->topology, q->pending[i]);
+        json_array_append_new(missing, json_string(t ? t->state->node : "?"));
+    }
+    if (q->is_set && json_array_size(q->rows) == 0) {
+        struct refusal why;
+        refuse(&why, "not_found", "no such job or channel");
+        send_error(c, q->client_id, &why);
+    } else {
+        json_t *rows = q->rows;
+        q->rows = NULL;
+        send_rows(c, q->client_id, sort_rows(rows), missing, q->truncated);
+    }
+    json_decref(missing);
+    c->n_queries--;
+    query_free(q);
+    client_run(c);
+}
+
+static void on_query_timer(evutil_socket_t fd, short what, void *ctx)
+{
+    (void)fd, (void)what;
+    query_finish(ctx);
+}
+
+/* True if this node is to be asked. */
+static bool wanted(const struct node *node, const struct topology_node *t, const struct status_request *request)
+{
+    if (t->node_id == node->id || !t->reachable)
+        return false;
+    if (request->node)
+        return strcmp(t->state->node, request->node) == 0;
+    return request->set ? request->has_job : status_rows_clusterwide(request->get);
+}
+
+/* Asks the others. Returns how many; the query ends by their answers or by time. */
+static size_t query_send(struct query *q, const struct status_request *request, const char *line)
+{
+    struct node *node = q->status->node;
+    Motet__StatusQuery msg = MOTET__STATUS_QUERY__INIT;
+
+    msg.id = q->id;
+    msg.uid = (uint32_t)request->uid;
+    msg.request = (char *)line;
+    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next)
+        if (wanted(node, t, request) &&
+            mail_send_msg(node->mail, t->node_id, MOTET__FRAME_TYPE__STATUS_QUERY, &msg.base, clock_now_ns()) == 0)
+            q->pending[q->n_pending++] = t->node_id;
+    return q->n_pending;
+}
+
+static struct query *query_new(struct status_client *c, json_t *id)
+{
+    struct status *s = c->status;
+    struct timeval limit = {.tv_sec = ANSWER_LIMIT_S};
+    struct query *q = calloc(1, sizeof *q);
+
+    if (!q)
+        return NULL;
+    list_init(&q->link);
+    list_append(&s->queries, &q->link);
+    s->n_queries++;
+    q->status = s;
+    q->id = s->next_id++;
+    q->client_id = json_incref(id);
+    q->pending = calloc(topology_count(s->node->topology) + 1, sizeof *q->pending);
+    q->timer = evtimer_new(s->node->base, on_query_timer, q);
+    if (!q->pending || !q->timer || evtimer_add(q->timer, &limit) < 0) {
+        query_free(q);
+        return NULL;
+    }
+    q->client = c;
+    c->n_queries++;
+    return q;
+}
+
+static void on_line(struct status_client *c, const char *line)
+{
+    struct status *s = c->status;
+    struct node *node = s->node;
+    struct status_request request;
+    struct refusal why = {0};
+    json_error_t error;
+    json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, &error);
+    json_t *id = json && json_is_object(json) && json_object_get(json, "id") ? json_incref(json_object_get(json, "id")) : json_null();
+
+    if (!json)
+        refuse(&why, "bad_request", error.text);
+    else if (parse_request(json, c->uid, &request, &why) == 0 && s->n_queries >= MAX_QUERIES)
+        refuse(&why, "too_busy", "too many questions are being answered");
+    if (why.code) {
+        send_error(c, id, &why);
+        json_decref(json);
+        json_decref(id);
+        return;
+    }
+    if (request.node && !topology_find_name(node->topology, request.node))
+        refuse(&why, "not_found", "no such node");
+    bool here = !request.node || strcmp(request.node, node->config.name) == 0;
+    json_t *rows = why.code ? NULL : here ? answer_here(node, &request, &why) : json_array();
+    struct query *q = rows ? query_new(c, id) : NULL;
+    if (!q) {
+        if (!why.code)
+            refuse(&why, "internal", "out of memory");
+        send_error(c, id, &why);
+        json_decref(rows);
+    } else {
+        q->rows = rows;
+        q->is_set = request.set != NULL;
+        if (query_send(q, &request, line) == 0)
+            query_finish(q);
+    }
+    json_decref(json);
+    json_decref(id);
+}
+
+void status_on_reply(struct status *s, uint32_t src_node, const uint8_t *body, uint32_t len)
+{
+    Motet__StatusReply *msg = motet__status_reply__unpack(NULL, len, body);
+    struct query *q = NULL;
+
+    list_foreach(it, &s->queries) {
+        if (msg && list_entry(it, struct query, link)->id == msg->id)
+            q = list_entry(it, struct query, link);
+    }
+    size_t at = 0;
+    while (q && at < q->n_pending && q->pending[at] != src_node)
+        at++;
+    if (q && at < q->n_pending) {
+        json_t *rows = msg->rows ? json_loads(msg->rows, 0, NULL) : NULL;
+        if (rows && json_is_array(rows)) {
+            if (json_array_size(q->rows) + json_array_size(rows) <= MAX_ROWS)
+                json_array_extend(q->rows, rows);
+            else
+                q->truncated = true;
+        }
+        json_decref(rows);
+        if (msg->last) {
+            q->pending[at] = q->pending[--q->n_pending];
+            if (q->n_pending == 0)
+                query_finish(q);
+        }
+    }
+    if (msg)
+        motet__status_reply__free_unpacked(msg, NULL);
+}
+
+static void reply_mail(struct node *node, uint32_t dst, uint64_t id, json_t *rows, bool last, const char *error)
+{
+    Motet__StatusReply msg = MOTET__STATUS_REPLY__INIT;
+    char *text = rows ? json_dumps(rows, JSON_COMPACT) : NULL;
+
+    msg.id = id;
+    msg.last = last;
+    msg.rows = text;
+    msg.error = (char *)error;
+    int rc = mail_send_msg(node->mail, dst, MOTET__FRAME_TYPE__STATUS_REPLY, &msg.base, clock_now_ns());
+    if (rc < 0)
+        log_warn("status rows for node %08x are lost: %s", dst, strerror(-rc));
+    free(text);
+}
+
+void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, uint32_t len)
+{
+    Motet__StatusQuery *msg = motet__status_query__unpack(NULL, len, body);
+    struct status_request request;
+    struct refusal why = {0};
+    json_t *json = msg && strlen(msg->request) <= MAX_LINE_BYTES ? json_loads(msg->request, 0, NULL) : NULL;
+    json_t *rows = NULL;
+
+    if (json && parse_request(json, msg->uid, &request, &why) == 0)
+        rows = answer_here(node, &request, &why);
+    if (msg && !rows)
+        reply_mail(node, src_node, msg->id, NULL, true, why.code ? why.text : "bad request");
+    /* In pieces, so that a large board does not make a frame that is too large. */
+    size_t n = json_array_size(rows), at = 0;
+    while (rows) {
+        json_t *piece = json_array();
+        size_t end = at + ROWS_PER_REPLY < n ? at + ROWS_PER_REPLY : n;
+        for (; piece && at < end; at++)
+            json_array_append(piece, json_array_get(rows, at));
+        reply_mail(node, src_node, msg->id, piece, at >= n || !piece, NULL);
+        bool more = at < n && piece;
+        json_decref(piece);
+        if (!more)
+            break;
+    }
+    json_decref(rows);
+    json_decref(json);
+    if (msg)
+        motet__status_query__free_unpacked(msg, NULL);
+}
+
+/* ---- clients ---- */
+
+/* Works off the lines that are there, as far as the limit of open questions allows; frees a client that has sent its last line when
+ * everything is answered and written. */
+static void client_run(struct status_client *c)
+{
+    struct evbuffer *in = bufferevent_get_input(c->bev);
+    char *line;
+
+    if (c->busy)
+        return;
+    c->busy = true;
+    while (c->n_queries < MAX_CLIENT_QUERIES && (line = evbuffer_readln(in, NULL, EVBUFFER_EOL_CRLF)) != NULL) {
+        if (line[0] != '\0')
+            on_line(c, line);
+        free(line);
+    }
+    c->busy = false;
+    if (evbuffer_get_length(in) >= MAX_LINE_BYTES && evbuffer_search_eol(in, NULL, NULL, EVBUFFER_EOL_CRLF).pos < 0) {
+        log_info("a client of the status socket sent a line of more than %u bytes, closing", MAX_LINE_BYTES);
+        bufferevent_disable(c->bev, EV_READ);
+        evbuffer_drain(in, evbuffer_get_length(in));
+        c->ended = true;
+    }
+    if (c->ended && c->n_queries == 0 && evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+        client_free(c);
+}
+
+static void on_read(struct bufferevent *bev, void *ctx)
+{
+    (void)bev;
+    client_run(ctx);
+}
+
+static void on_written(struct bufferevent *bev, void *ctx)
+{
+    (void)bev;
+    client_run(ctx);
+}
+
+static void on_end(struct bufferevent *bev, short what, void *ctx)
+{
+    struct status_client *c = ctx;
+
+    (void)bev;
+    if (what & BEV_EVENT_EOF) {
+        c->ended = true;
+        client_run(c);
+        return;
+    }
+    list_foreach(it, &c->status->queries) {
+        struct query *q = list_entry(it, struct query, link);
+        if (q->client == c)
+            q->client = NULL;
+    }
+    client_free(c);
+}
+
+static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
+{
+    struct status *s = ctx;
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+
+    (void)what;
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    struct status_client *c = NULL;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && s->n_clients < s->node->config.max_clients)
+        c = calloc(1, sizeof *c);
+    if (c)
+        c->bev = bufferevent_socket_new(s->node->base, fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (!c || !c->bev) {
+        close(fd);
+        free(c);
+        return;
+    }
+    c->status = s;
+    c->uid = cred.uid;
+    list_init(&c->link);
+    list_append(&s->clients, &c->link);
+    s->n_clients++;
+    bufferevent_setcb(c->bev, on_read, on_written, on_end, c);
+    bufferevent_setwatermark(c->bev, EV_READ, 0, 2 * MAX_LINE_BYTES);
+    bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+}
+
+struct status *status_new(struct node *node, int listen_fd)
+{
+    struct status *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        close(listen_fd);
+        return NULL;
+    }
+    s->node = node;
+    s->listen_fd = listen_fd;
+    s->next_id = 1;
+    list_init(&s->clients);
+    list_init(&s->queries);
+    s->accept_event = event_new(node->base, listen_fd, EV_READ | EV_PERSIST, on_accept, s);
+    if (!s->accept_event || event_add(s->accept_event, NULL) < 0) {
+        status_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void status_free(struct status *s)
+{
+    if (!s)
+        return;
+    list_foreach_safe(it, &s->queries)
+        query_free(list_entry(it, struct query, link));
+    list_foreach_safe(it, &s->clients)
+        client_free(list_entry(it, struct status_client, link));
+    if (s->accept_event)
+        event_free(s->accept_event);
+    close(s->listen_fd);
+    free(s);
+}
