@@ -27,8 +27,10 @@ def reached_nodes(run_dir):
     path = os.path.join(run_dir, 'status.sock')
     try:
         answer = ask(path, {'get': 'routes'})
-        return {route['node'] for route in answer.get('routes', [])}, None
-    except FileNotFoundError:
+        if not answer.get('ok'):
+            return set(), f'status socket: {answer.get("error")}'
+        return {route['to'] for route in answer['data'] if route['reachable']}, None
+    except (FileNotFoundError, ConnectionRefusedError):
         return set(), 'no status socket yet'
     except (OSError, ValueError, KeyError, TypeError) as error:
         return set(), f'status socket: {error}'

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""kill -9 of each part of a job at various moments: the job ends soon, says why in one line, and leaves nothing."""
+import re
+import time
+
+import pytest
+from harness import lab as harness_lab
+from harness import stage
+
+HOSTS = ['a1', 'b1', 'a2', 'b2']
+ENDS_WITHIN_S = 5.0
+MOMENTS_S = [0.0, 0.03, 0.1, 0.3, 1.0]  # from the start of mpiexec: before, while and after the ranks start
+
+
+@pytest.fixture(scope='module')
+def lab(shared_lab):
+    return shared_lab('gateway')
+
+
+def start_long_job(lab, programs, wait=True):
+    """A job that would run for minutes. With `wait` it is there on all nodes when this returns."""
+    job = lab.start_mpi(HOSTS, programs('heat2d'), 600, 1000000)
+    deadline = time.monotonic() + 15
+    while wait and not all(lab.pids(host, programs('heat2d')) for host in HOSTS):
+        assert time.monotonic() < deadline and job.poll() is None, harness_lab.stop(job)
+        time.sleep(0.05)
+    return job
+
+
+def finish_soon(job, what):
+    start = time.monotonic()
+    code, output = harness_lab.finish(job, 20)
+    assert time.monotonic() - start < ENDS_WITHIN_S, f'{what}: the job took too long to end\n{output}'
+    return code, output
+
+
+@pytest.mark.parametrize('host, rank', [('a1', 0), ('b2', 3)])
+@pytest.mark.parametrize('number, name', [(9, 'SIGKILL'), (11, 'SIGSEGV')])
+def test_a_rank_dies(lab, programs, host, rank, number, name):
+    job = start_long_job(lab, programs)
+    lab.signal(host, number, *lab.pids(host, programs('heat2d')))
+    code, output = finish_soon(job, f'rank {rank} killed')
+    assert code == 128 + number, output
+    named = [line for line in output.splitlines() if re.search(rf'rank {rank}\b', line) and host in line]
+    assert len(named) == 1 and re.search(rf'{name}|signal {number}', named[0]), f'not one clear message: {output}'
+    lab.assert_clean()
+
+
+@pytest.mark.parametrize('after_s', MOMENTS_S)
+def test_mpiexec_dies(lab, programs, after_s):
+    job = start_long_job(lab, programs, wait=False)
+    time.sleep(after_s)
+    harness_lab.stop(job)  # kill -9 of motet-lab exec, which takes mpiexec along
+    lab.assert_clean()
+
+
+@pytest.mark.parametrize('after_s', MOMENTS_S)
+def test_a_far_daemon_dies(lab, programs, after_s):
+    """The daemon of a node that has a rank: the rank goes, then the job."""
+    job = start_long_job(lab, programs, wait=False)
+    time.sleep(after_s)
+    lab.lab('kill', 'b1')
+    code, output = harness_lab.finish(job, 30)
+    assert code != 0 and 'b1' in output, output
+    lab.lab('start', 'b1')
+    lab.wait_routes()
+    lab.assert_clean()
+
+
+@pytest.mark.parametrize('after_s', MOMENTS_S)
+def test_the_home_daemon_dies(lab, programs, after_s):
+    """The daemon that mpiexec talks to: all nodes notice and end the job's ranks."""
+    job = start_long_job(lab, programs, wait=False)
+    time.sleep(after_s)
+    lab.lab('kill', 'a1')
+    code, output = harness_lab.finish(job, 30)
+    assert code != 0 and output.strip(), output
+    lab.lab('start', 'a1')
+    lab.wait_routes()
+    lab.assert_clean(within_s=20)
+
+
+def test_a_node_loses_power(lab, programs):
+    """Everything on the node at once, daemon and ranks; its kernel still says goodbye for them."""
+    job = start_long_job(lab, programs)
+    lab.lab('kill', 'b2', '--power')
+    code, output = harness_lab.finish(job, 30)
+    assert code != 0 and 'b2' in output, output
+    lab.lab('start', 'b2')
+    lab.wait_routes()
+    lab.assert_clean()
+
+
+def test_a_node_vanishes(lab, programs):
+    """All its cables at once, silently: found by silence alone, and given up after unreachable_after (10 s)."""
+    job = start_long_job(lab, programs)
+    lab.lab('cut', 'b2', 'right', '--silent')
+    code, output = harness_lab.finish(job, 40)
+    assert code != 0 and 'b2' in output, output
+    lab.lab('heal', 'b2', 'right')
+    lab.wait_routes()
+    lab.assert_clean(within_s=20)
+
+
+def test_interrupt_ends_the_job(lab, programs):
+    job = start_long_job(lab, programs)
+    mpiexec = [pid for _, pid, command in lab.processes('a1') if command.startswith('mpiexec ')]
+    lab.signal('a1', 'INT', *mpiexec)
+    code, _ = finish_soon(job, 'interrupted')
+    assert code == 130
+    lab.assert_clean()
+
+
+def test_abort_and_exit_codes(lab, programs, installation, tmp_path):
+    source = tmp_path / 'ends.c'
+    source.write_text('#include <mpi.h>\n#include <stdlib.h>\n#include <unistd.h>\n'
+                      'int main(int argc, char **argv)\n{\n    int rank;\n    MPI_Init(&argc, &argv);\n'
+                      '    MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n'
+                      '    if (rank == 2 && argv[1][0] == \'a\')\n        MPI_Abort(MPI_COMM_WORLD, 42);\n'
+                      '    if (rank == 2)\n        exit(7);\n    MPI_Barrier(MPI_COMM_WORLD);\n    MPI_Finalize();\n    return 0;\n}\n')
+    stage.run([installation.mpicc, '-o', tmp_path / 'ends', source])
+    for how, code in (('abort', 42), ('exit', 7)):
+        done = lab.mpi(HOSTS, tmp_path / 'ends', how, check=False, timeout_s=20)
+        assert done.returncode == code and 'rank 2' in done.stderr, done.stderr
+    lab.assert_clean()
+
+
+def test_the_cluster_still_works(lab, programs):
+    assert '0.0e+00: ok' in lab.mpi(HOSTS, programs('heat2d')).stdout
