@@ -426,13 +426,15 @@ uint32_t channel_turn(struct channel *ch, uint64_t now_ns)
         ch->generation = generation;
         tx_on_routes(ch);
     }
+    /* The ranks first: to look at their rings costs a few loads, to look at the network system calls. */
+    n += tx_poll(ch, TX_PER_TURN);
+    tx_pump_dirty(ch);
     n += poll_net(ch);
     if (ch->n_channels > 1)
         n += relay_poll(ch, GIVEN_PER_TURN);
     n += cmd_poll(ch);
     if (!list_empty(&ch->holding))
         n += hold_poll(ch);
-    n += tx_poll(ch, TX_PER_TURN);
     if (now_ns >= ch->flow_due_ns)
         tx_timers(ch);
     tx_pump_dirty(ch);

@@ -4,7 +4,8 @@
 #include <assert.h>
 
 #define WINDOW_MIN   4u
-#define QUEUED_AHEAD 64u
+#define QUEUED_AHEAD 32u
+#define WINDOW_FREE  64u
 /* The minimum of the round trip is looked for anew after this time: routes change. */
 #define RTT_MIN_AGE_NS 10000000000ull
 /* Beyond two round trips: a delayed acknowledgement, and a thread that waits for its core. */
@@ -184,10 +185,12 @@ static void shrink(struct flow_tx *f, uint32_t numerator, uint32_t denominator)
 
 static void grow(struct flow_tx *f, uint32_t n_acked)
 {
-    /* An acknowledgement may wait half a millisecond and a thread a few: only a round trip beyond that speaks of queues. */
-    if (f->srtt_us > 2 * f->rtt_min_us + 4000)
-        return;
     uint32_t window = flow_tx_window(f);
+
+    /* An acknowledgement may wait half a millisecond and a thread as long; a round trip beyond that speaks of queues. What
+     * fits a second-level cache may always be under way: it fills 1 Gbit/s for 8 ms. */
+    if (window >= WINDOW_FREE && f->srtt_us > 2 * f->rtt_min_us + 1000)
+        return;
     if (window < f->threshold)
         f->window_q8 += n_acked << 8;
     else

@@ -135,12 +135,15 @@ static void *thread_main(void *arg)
         uint64_t now = clock_now_ns();
         uint32_t n = channel_turn(ch, now);
         atomic_store_explicit(&ch->heartbeat, ++beat, memory_order_relaxed);
+        bool crowded = atomic_load_explicit(&ch->hops->crowded, memory_order_relaxed) != 0;
         if (n > 0) {
             ch->idle_ns = now;
+            /* Whoever waits for what this turn did may wait for this core, too. */
+            if (crowded)
+                sched_yield();
             continue;
         }
         uint32_t mode = atomic_load_explicit(&ch->wait_mode, memory_order_relaxed);
-        bool crowded = atomic_load_explicit(&ch->hops->crowded, memory_order_relaxed) != 0;
         if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && now - ch->idle_ns >= ch->config.spin_ns)) {
             /* Nothing will come to join them. */
             if (rx_acks(ch, true) == 0)

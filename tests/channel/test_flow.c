@@ -179,7 +179,7 @@ static void test_window_and_room(void **state)
     (void)state;
     while (flow_tx_room(&tx) > 0)
         flow_tx_add(&tx, n++, 100);
-    assert_int_equal(n, 32 + 64);
+    assert_int_equal(n, 32 + 32);
     n = 0;
     while (flow_tx_next(&tx, &seq)) {
         flow_tx_sent(&tx, seq, WAY_A, MS);
