@@ -21,6 +21,7 @@
 #include "daemon/control/hops.h"
 #include "daemon/control/job.h"
 #include "daemon/control/mail.h"
+#include "daemon/control/service.h"
 #include "daemon/control/session.h"
 #include "daemon/control/spawner.h"
 #include "daemon/control/status.h"
@@ -42,10 +43,12 @@ static uint32_t new_epoch(void)
 
 static int open_socket(struct node *node, const char *name, const char *path)
 {
-    int fd = control_activated_socket(node, name);
+    int fd = service_socket(node->service, name);
 
-    if (fd >= 0)
+    if (fd >= 0) {
+        node->socket_activated = true;
         return fd;
+    }
     if (path[0] != '@' && mkdir(node->config.runtime_dir, 0755) < 0 && errno != EEXIST) {
         log_error("cannot make the directory %s: %s", node->config.runtime_dir, strerror(errno));
         return -errno;
@@ -100,7 +103,8 @@ int node_new(const struct config *config, const char *config_path, bool private_
         goto fail;
     }
     node->base = event_base_new();
-    if (!node->base)
+    node->service = service_new(node);
+    if (!node->base || !node->service)
         goto fail;
     node->spawner = control_spawner_new(node, start->spawner_pid, start->spawner_fd);
     if (!node->spawner) {
@@ -149,6 +153,7 @@ void node_free(struct node *node)
     control_deinit(node);
     spawner_free(node->spawner);
     hops_free(node->hops);
+    service_free(node->service);
     if (node->base)
         event_base_free(node->base);
     free(node);

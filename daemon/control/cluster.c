@@ -27,6 +27,9 @@
 /* A measured round trip is told to others when it changed by half and by 50 us, and not more often than this. */
 #define RTT_TELL_NS    (2 * CLOCK_NS_PER_S)
 #define RTT_TELL_US    50u
+#define RTT_SAMPLES    8u
+/* Before the first measurement. */
+#define RTT_UNKNOWN_US 100u
 /* A channel whose sending to a neighbour failed tries it again after this time, doubled up to the limit. */
 #define RETRY_MIN_NS   (200 * CLOCK_NS_PER_MS)
 #define RETRY_MAX_NS   (10 * CLOCK_NS_PER_S)
@@ -51,7 +54,9 @@ struct neighbour {
     uint32_t epoch;
     bool up;
     bool usable; /* some channel can send to it */
-    uint64_t rtt_ns;
+    uint64_t rtt_ns; /* least of the last samples: the rest is waiting for a processor, not the network */
+    uint64_t samples_ns[RTT_SAMPLES];
+    uint32_t n_samples;
     uint32_t told_rtt_us;
     uint64_t told_ns;
     struct neighbour_channel channels[CONFIG_MAX_CHANNELS];
@@ -259,6 +264,7 @@ void cluster_on_link_down(struct cluster *c, const struct mesh_link *l)
         return;
     n->up = false;
     n->rtt_ns = 0;
+    n->n_samples = 0;
     c->own_dirty = true;
     want_update(c);
 }
@@ -267,12 +273,15 @@ static void take_rtt(struct cluster *c, struct neighbour *n, uint64_t rtt_ns)
 {
     uint64_t now_ns = clock_now_ns();
 
-    n->rtt_ns = n->rtt_ns ? (n->rtt_ns * 7 + rtt_ns) / 8 : rtt_ns;
+    n->samples_ns[n->n_samples++ % RTT_SAMPLES] = rtt_ns;
+    n->rtt_ns = rtt_ns;
+    for (uint32_t i = 0; i < RTT_SAMPLES && i < n->n_samples; i++)
+        if (n->samples_ns[i] < n->rtt_ns)
+            n->rtt_ns = n->samples_ns[i];
     uint32_t us = (uint32_t)(n->rtt_ns / CLOCK_NS_PER_US), told = n->told_rtt_us;
     uint32_t diff = us > told ? us - told : told - us;
-    if (n->usable && (told == 0 || (diff > told / 2 && diff > RTT_TELL_US && now_ns - n->told_ns > RTT_TELL_NS))) {
+    if (n->usable && diff > told / 2 && diff > RTT_TELL_US && now_ns - n->told_ns > RTT_TELL_NS) {
         c->own_dirty = true;
-        n->told_rtt_us = 0; /* filled in when it is told */
         want_update(c);
     }
 }
@@ -417,7 +426,7 @@ static Motet__Adjacency *own_adjacency(const struct cluster *c, struct neighbour
     motet__adjacency__init(a);
     a->node_id = n->key.node_id;
     a->network = copy_text(n->key.network, failed);
-    n->told_rtt_us = (uint32_t)(n->rtt_ns / CLOCK_NS_PER_US) + 1;
+    n->told_rtt_us = n->rtt_ns ? (uint32_t)(n->rtt_ns / CLOCK_NS_PER_US) + 1 : RTT_UNKNOWN_US;
     n->told_ns = clock_now_ns();
     a->rtt_us = n->told_rtt_us;
     a->mbytes_per_s = (uint32_t)mbytes;

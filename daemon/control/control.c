@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "daemon/control/job.h"
 #include "daemon/control/mail.h"
 #include "daemon/control/mesh.h"
+#include "daemon/control/service.h"
 #include "daemon/control/session.h"
 #include "daemon/control/spawner.h"
 #include "daemon/control/status.h"
@@ -245,6 +247,7 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
 
     (void)fd, (void)what;
     fabric_tick(node->fabric);
+    service_tick(node->service, clock_now_ns());
     jobs_tick(node->jobs, clock_now_ns());
     if (!node->draining || homes_count(node->homes) > 0 || jobs_count(node->jobs) > 0)
         return;
@@ -257,6 +260,51 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
         event_base_loopbreak(node->base);
 }
 
+static void report_reload(void *ctx, const char *line)
+{
+    (void)ctx;
+    log_warn("%s", line);
+}
+
+/* SIGHUP: takes over what can change while running and names what cannot. A file with mistakes changes nothing. */
+static void reload(struct node *node)
+{
+    struct config *fresh = malloc(sizeof *fresh);
+
+    if (!fresh)
+        return;
+    service_reloading(node->service, clock_now_ns());
+    config_defaults(fresh);
+    int rc = node->config_path ? config_load(fresh, node->config_path, report_reload, NULL) : 0;
+    /* What the command line and the environment gave stays. */
+    snprintf(fresh->name, sizeof fresh->name, "%s", node->config.name);
+    snprintf(fresh->spawner, sizeof fresh->spawner, "%s", node->config.spawner);
+    if (rc == 0)
+        rc = config_finish(fresh, report_reload, NULL);
+    if (node->private_mode) {
+        snprintf(fresh->client_socket, sizeof fresh->client_socket, "%s", node->config.client_socket);
+        snprintf(fresh->status_socket, sizeof fresh->status_socket, "%s", node->config.status_socket);
+    }
+    for (int ch = 0; rc == 0 && ch < fresh->n_channels && ch < node->config.n_channels; ch++)
+        if (fresh->channels[ch].mbytes_per_s == 0)
+            fresh->channels[ch].mbytes_per_s = node->config.channels[ch].mbytes_per_s;
+    if (rc < 0) {
+        log_error("the configuration was not reloaded because of its mistakes");
+    } else {
+        int n_restart = config_reload(&node->config, fresh, report_reload, NULL);
+        log_set_level((enum log_level)node->config.log_level);
+        homes_set_grace(node->homes, node->config.kill_grace_ns);
+        for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
+            const struct config_channel *c = &node->config.channels[ch];
+            fabric_set_wait(node->fabric, ch,
+                            (uint32_t)(c->wait_mode == CONFIG_WAIT_INHERIT ? node->config.wait_mode : c->wait_mode));
+        }
+        log_notice("configuration reloaded, %d settings need a restart", n_restart);
+    }
+    free(fresh);
+    service_reloaded(node->service);
+}
+
 static void on_signal(evutil_socket_t signal, short what, void *ctx)
 {
     struct node *node = ctx;
@@ -264,6 +312,8 @@ static void on_signal(evutil_socket_t signal, short what, void *ctx)
     (void)what;
     if (signal == SIGTERM || signal == SIGINT)
         control_shutdown(node, signal == SIGTERM ? "the daemon was told to end" : "the daemon was interrupted");
+    else if (signal == SIGHUP)
+        reload(node);
 }
 
 static void on_lifeline(evutil_socket_t fd, short what, void *ctx)
@@ -278,12 +328,6 @@ static void on_lifeline(evutil_socket_t fd, short what, void *ctx)
     event_base_loopbreak(node->base);
 }
 
-int control_activated_socket(struct node *node, const char *name)
-{
-    (void)node, (void)name;
-    return -1;
-}
-
 void control_shutdown(struct node *node, const char *why)
 {
     if (node->draining) {
@@ -291,6 +335,7 @@ void control_shutdown(struct node *node, const char *why)
         return;
     }
     node->draining = true;
+    service_stopping(node->service);
     log_notice("%s, %u jobs end", why, homes_count(node->homes));
     node->control->drain_until_ns = clock_now_ns() + 2 * DRAIN_LIMIT_NS;
     homes_end_all(node->homes, why, clock_now_ns());
@@ -331,6 +376,7 @@ int control_init(struct node *node)
             return -ENOMEM;
     }
     cluster_touch(node->cluster);
+    event_active(node->control->tick, EV_TIMEOUT, 0); /* readiness need not wait for the first second */
     return mesh_new(node, &node->mesh);
 }
 

@@ -14,7 +14,5 @@ struct spawner;
 int control_init(struct node *node);
 void control_deinit(struct node *node);
 struct spawner *control_spawner_new(struct node *node, pid_t pid, int fd);
-/* Listening socket of this name that systemd passed, or -1. */
-int control_activated_socket(struct node *node, const char *name);
 /* Ends the daemon: takes no new jobs, waits for those that run (at most a while), leaves the loop. A second call ends at once. */
 void control_shutdown(struct node *node, const char *why);

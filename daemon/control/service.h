@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon as a service of systemd: readiness, status line, watchdog, sockets that systemd holds. Without systemd every call does
+ * nothing. Control thread; the only user of libsystemd here.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct node;
+struct service;
+
+/* NULL: no memory. */
+struct service *service_new(struct node *node);
+void service_free(struct service *s);
+
+/* The listening Unix socket of this name (FileDescriptorName=) that systemd passed, or -1. It is handed out once. */
+int service_socket(struct service *s, const char *name);
+/* Once a second: tells that the daemon is ready once every channel thread has moved, how it is, and that it lives: the watchdog is
+ * only fed when every channel thread moved since the last time. */
+void service_tick(struct service *s, uint64_t now_ns);
+void service_reloading(struct service *s, uint64_t now_ns);
+void service_reloaded(struct service *s);
+void service_stopping(struct service *s);
