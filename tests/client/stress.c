@@ -110,7 +110,7 @@ static int check(const struct plan *p, int round, const unsigned char *buf, cons
 static int play(int round, int rank, int size)
 {
     struct plan plans[MAX_MESSAGES];
-    unsigned char *buffers[MAX_MESSAGES] = {0};
+    unsigned char *buffers[MAX_MESSAGES] = {0}, *sent[MAX_MESSAGES] = {0};
     MPI_Request requests[2 * MAX_MESSAGES];
     MPI_Status statuses[2 * MAX_MESSAGES];
     int which[2 * MAX_MESSAGES];
@@ -136,6 +136,8 @@ static int play(int round, int rank, int size)
             unsigned char *buf = calloc(1, (size_t)p->n_bytes * 2 + 64);
             if (receiving)
                 buffers[m] = buf;
+            else
+                sent[m] = buf;
             which[n_requests] = receiving ? m : -1;
             if (receiving)
                 start_recv(p, buf, &requests[n_requests++]);
@@ -154,8 +156,10 @@ static int play(int round, int rank, int size)
     for (int i = 0; i < n_requests; i++)
         if (which[i] >= 0)
             bad |= check(&plans[which[i]], round, buffers[which[i]], &statuses[i]);
-    for (int m = 0; m < n; m++)
+    for (int m = 0; m < n; m++) {
         free(buffers[m]);
+        free(sent[m]);
+    }
     return bad;
 }
 
