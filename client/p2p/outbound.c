@@ -188,7 +188,8 @@ void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void
 {
     struct control_message m = {.kind = kind, .context = context, .len = len};
 
-    memcpy(m.payload, body, len);
+    if (len > 0)
+        memcpy(m.payload, body, len);
     if (list_empty(&p->control) && try_control(p, &m))
         return;
     struct control_message *kept = malloc(sizeof *kept);

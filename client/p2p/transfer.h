@@ -71,6 +71,9 @@ static inline struct transfer *transfer_of(struct request *r)
 /* Packs the whole message. */
 static inline void transfer_pack_all(const struct datatype *type, MPI_Count count, const void *buf, void *out, size_t n_bytes)
 {
+    /* No bytes may mean no buffer, and memcpy wants one all the same. */
+    if (n_bytes == 0)
+        return;
     if (__builtin_expect(type->contiguous, 1)) {
         __builtin_memcpy(out, datatype_run_start(type, buf), n_bytes);
     } else {
@@ -82,6 +85,8 @@ static inline void transfer_pack_all(const struct datatype *type, MPI_Count coun
 
 static inline void transfer_unpack_all(const struct datatype *type, MPI_Count count, void *buf, const void *in, size_t n_bytes)
 {
+    if (n_bytes == 0)
+        return;
     if (__builtin_expect(type->contiguous, 1)) {
         __builtin_memcpy(datatype_run_start(type, buf), in, n_bytes);
     } else {
