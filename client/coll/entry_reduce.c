@@ -19,6 +19,12 @@ static int check_scan(const struct op *op, const struct datatype *type, const st
     return op_check(op, type);
 }
 
+/* The processes of an intercommunicator that stand by give no arguments that count. */
+static int check_rooted(const struct op *op, const struct datatype *type, int root)
+{
+    return root == MPI_PROC_NULL ? MPI_SUCCESS : op_check(op, type);
+}
+
 static void reduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                    struct datatype *datatype, struct op *op, int root)
 {
@@ -31,7 +37,7 @@ static void reduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_C
 int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
                int root, struct comm *comm)
 {
-    int err = op_check(op, datatype);
+    int err = check_rooted(op, datatype, root);
     if (err)
         return err;
     struct schedule s;
@@ -43,7 +49,7 @@ int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datat
 int mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
                 struct op *op, int root, struct comm *comm, struct request **ret_request)
 {
-    int err = op_check(op, datatype);
+    int err = check_rooted(op, datatype, root);
     if (err)
         return err;
     struct schedule *s = schedule_new(comm, coll_next_tag(comm));
@@ -57,7 +63,7 @@ int mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct 
                     struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
-    int err = op_check(op, datatype);
+    int err = check_rooted(op, datatype, root);
     if (err)
         return err;
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));

@@ -98,7 +98,8 @@ int schedule_irecv(struct schedule *s, void *buf, MPI_Count count, struct dataty
 void schedule_wait(struct schedule *s);
 void schedule_wait_one(struct schedule *s, int id);
 
-/* dst = src. The two may be of different types with equal signature; they do not overlap, or are the same. */
+/* dst = src. The two may be of different types with equal signature; they do not overlap, or they are the same address and
+ * type (MPI_BOTTOM as both with different types is a copy). */
 void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, struct datatype *src_type, void *dst,
                    MPI_Count dst_count, struct datatype *dst_type);
 

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Comm_create, MPI_Comm_create_group and what all creation functions share. */
+/* MPI_Comm_create, MPI_Comm_create_group, MPI_Comm_create_from_group and what all creation functions share. */
 #include "client/comm/create.h"
 
+#include "base/hash.h"
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
 #include "client/comm/context.h"
 #include "client/comm/split.h"
 #include "client/core/err.h"
 #include "client/core/errhandler.h"
+#include "client/core/info.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 int create_comm(uint32_t context_id, const struct comm *parent, struct group *group, struct group *remote_group,
                 struct comm **ret_comm)
@@ -77,7 +81,20 @@ int mpi_comm_create(struct comm *comm, struct group *group, struct comm **ret_ne
     return create_published(id, comm, group, NULL, ret_newcomm);
 }
 
-/* Only the members of the group call this; their messages on the parent carry the tag that the user gave for it. */
+/* Agreement among the members of a group, whose messages travel on `comm` under a tag that the user gave for it. */
+static int create_among(struct comm *comm, struct group *group, const int *map, int tag, struct comm **ret_newcomm)
+{
+    struct schedule s;
+    uint32_t id = 0;
+    schedule_begin(&s, comm, coll_group_tag(tag));
+    schedule_enter(&s, (struct schedule_view){ comm, group->rank, group->size, map });
+    int err = context_agree(&s, &id);
+    int end = schedule_end(&s);
+    if (err || end)
+        return err ? err : end;
+    return create_published(id, comm, group, NULL, ret_newcomm);
+}
+
 int mpi_comm_create_group(struct comm *comm, struct group *group, int tag, struct comm **ret_newcomm)
 {
     if (comm_is_inter(comm))
@@ -93,14 +110,33 @@ int mpi_comm_create_group(struct comm *comm, struct group *group, int tag, struc
         return err_set(MPI_ERR_NO_MEM, "no memory for a group of %d processes", group->size);
     for (int i = 0; i < group->size; i++)
         map[i] = group_rank_of(comm->group, group->procs[i]);
-    struct schedule s;
-    uint32_t id = 0;
-    schedule_begin(&s, comm, coll_group_tag(tag));
-    schedule_enter(&s, (struct schedule_view){ comm, group->rank, group->size, map });
-    err = context_agree(&s, &id);
-    int end = schedule_end(&s);
+    err = create_among(comm, group, map, tag, ret_newcomm);
     free(map);
-    if (err || end)
-        return err ? err : end;
-    return create_published(id, comm, group, NULL, ret_newcomm);
+    return err;
+}
+
+int create_tag_of(const char *stringtag)
+{
+    return (int)(hash_fnv1a(stringtag, strlen(stringtag)) & INT_MAX);
+}
+
+int create_dress(struct comm *comm, const struct info *info, struct errhandler *errhandler)
+{
+    int err = errhandler_assign(&comm->errhandler, errhandler, ERRHANDLER_COMM);
+    if (!err && info)
+        err = info_copy(info, &comm->info);
+    return err;
+}
+
+/* MPI_COMM_WORLD carries the messages; its ranks are the process indices of the group. */
+int mpi_comm_create_from_group(struct group *group, const char *stringtag, struct info *info,
+                               struct errhandler *errhandler, struct comm **ret_newcomm)
+{
+    *ret_newcomm = NULL;
+    if (group->size == 0)
+        return MPI_SUCCESS;
+    if (group->rank == MPI_UNDEFINED)
+        return err_set(MPI_ERR_GROUP, "this process is no member of the group");
+    int err = create_among(comm_world, group, group->procs, create_tag_of(stringtag), ret_newcomm);
+    return err ? err : create_dress(*ret_newcomm, info, errhandler);
 }

@@ -18,4 +18,8 @@ int create_comm(uint32_t context_id, const struct comm *parent, struct group *gr
 int create_published(uint32_t context_id, const struct comm *parent, struct group *group, struct group *remote_group,
                      struct comm **ret_comm);
 
+/* For the creations from groups: a tag for coll_group_tag() that follows from a string, and the last touches. */
+int create_tag_of(const char *stringtag);
+int create_dress(struct comm *comm, const struct info *info, struct errhandler *errhandler);
+
 #endif

@@ -13,6 +13,7 @@
 #include "client/core/attr.h"
 #include "client/core/err.h"
 #include "client/core/info.h"
+#include "client/core/topo.h"
 
 #include <stdlib.h>
 
@@ -23,6 +24,8 @@ static int clone(const struct comm *comm, const struct info *info, uint32_t id, 
     int err = create_comm(id, comm, comm->group, comm->remote_group, &copy);
     if (err)
         return err;
+    copy->topo = comm->topo;
+    topo_ref(copy->topo);
     err = info ? info_copy(info, &copy->info) : MPI_SUCCESS;
     if (!err)
         err = comm_publish(copy); /* before the callbacks, which may not see it, for the delete callbacks, which may */

@@ -13,7 +13,7 @@
 
 /* One creation: the leaders talk over the peer communicator, each one's group over its own. */
 struct bridge {
-    struct schedule local;  /* over the local communicator */
+    struct schedule local;   /* over the local communicator */
     struct schedule leaders; /* over the peer communicator; leader only */
     int local_leader, remote_leader;
     bool leads;
@@ -81,6 +81,24 @@ static int agree(struct bridge *b, int tag, uint32_t *ret_id)
     return rc;
 }
 
+/* The steps that both ways of creation share, once the schedules of b are begun. Ends them. */
+static int cross_bridge(struct bridge *b, int tag, const struct comm *parent, struct group *group,
+                        struct comm **ret_newintercomm)
+{
+    struct group *remote = NULL;
+    uint32_t id = 0;
+    int err = exchange_groups(b, group, &remote);
+    if (!err)
+        err = agree(b, tag, &id);
+    if (b->leads)
+        schedule_end(&b->leaders);
+    schedule_end(&b->local);
+    if (!err)
+        err = create_published(id, parent, group, remote, ret_newintercomm);
+    group_unref(remote);
+    return err;
+}
+
 static int check_leaders(const struct comm *local_comm, int local_leader, const struct comm *peer_comm,
                          int remote_leader)
 {
@@ -108,21 +126,36 @@ int mpi_intercomm_create(struct comm *local_comm, int local_leader, struct comm 
                         .remote_leader = remote_leader,
                         .leads = local_leader == local_comm->rank,
                         .int_type = datatype_predefined(MPI_INT) };
-    struct group *remote = NULL;
-    uint32_t id = 0;
     schedule_begin(&b.local, local_comm, coll_next_tag(local_comm));
     if (b.leads)
         schedule_begin(&b.leaders, peer_comm, coll_group_tag(tag));
-    err = exchange_groups(&b, local_comm->group, &remote);
-    if (!err)
-        err = agree(&b, tag, &id);
-    if (b.leads)
-        schedule_end(&b.leaders);
-    schedule_end(&b.local);
-    if (!err)
-        err = create_published(id, local_comm, local_comm->group, remote, ret_newintercomm);
-    group_unref(remote);
-    return err;
+    return cross_bridge(&b, tag, local_comm, local_comm->group, ret_newintercomm);
+}
+
+/* Without communicators: MPI_COMM_WORLD carries the messages, the string is the tag. */
+int mpi_intercomm_create_from_groups(struct group *local_group, int local_leader, struct group *remote_group,
+                                     int remote_leader, const char *stringtag, struct info *info,
+                                     struct errhandler *errhandler, struct comm **ret_newintercomm)
+{
+    if (local_group->rank == MPI_UNDEFINED)
+        return err_set(MPI_ERR_GROUP, "this process is no member of local_group");
+    if (local_leader < 0 || local_leader >= local_group->size)
+        return err_set(MPI_ERR_RANK, "local_leader is %d, not in 0..%d", local_leader, local_group->size - 1);
+    bool leads = local_group->rank == local_leader;
+    if (leads && (remote_leader < 0 || remote_leader >= remote_group->size))
+        return err_set(MPI_ERR_RANK, "remote_leader is %d, not in 0..%d", remote_leader, remote_group->size - 1);
+    int tag = create_tag_of(stringtag);
+    struct bridge b = { .local_leader = local_leader,
+                        .remote_leader = leads ? remote_group->procs[remote_leader] : -1,
+                        .leads = leads,
+                        .int_type = datatype_predefined(MPI_INT) };
+    schedule_begin(&b.local, comm_world, coll_group_tag(tag));
+    schedule_enter(&b.local, (struct schedule_view){ comm_world, local_group->rank, local_group->size,
+                                                     local_group->procs });
+    if (leads)
+        schedule_begin(&b.leaders, comm_world, coll_group_tag(tag));
+    int err = cross_bridge(&b, tag, comm_world, local_group, ret_newintercomm);
+    return err ? err : create_dress(*ret_newintercomm, info, errhandler);
 }
 
 /* ---- merge ----------------------------------------------------------------------------------------------------------- */

@@ -122,11 +122,23 @@ static bool spans_nodes(const struct comm *comm)
     return false;
 }
 
+/* By the resource that an info names: memory that is shared (a node), or a process set. */
+static int guided_color(const struct comm *comm, const struct info *info)
+{
+    const char *resource = info_get(info, "mpi_hw_resource_type"), *set = info_get(info, "mpi_pset_name");
+    if (resource)
+        return strcmp(resource, "mpi_shared_memory") == 0 ? job_node_of(comm->group->procs[comm->rank]) : MPI_UNDEFINED;
+    if (set && strcmp(set, "mpi://WORLD") == 0)
+        return 0;
+    if (set && strcmp(set, "mpi://SELF") == 0)
+        return comm->group->procs[comm->rank];
+    return MPI_UNDEFINED;
+}
+
 /* The color that a way of splitting gives this process, MPI_UNDEFINED where it does not apply to it. */
 static int color_of(const struct comm *comm, int split_type, const struct info *info, int *ret_color)
 {
     int node = job_node_of(comm->group->procs[comm->rank]);
-    const char *resource = info_get(info, "mpi_hw_resource_type");
     switch (split_type) {
     case MPI_UNDEFINED:
         *ret_color = MPI_UNDEFINED;
@@ -139,10 +151,8 @@ static int color_of(const struct comm *comm, int split_type, const struct info *
         *ret_color = spans_nodes(comm) ? node : MPI_UNDEFINED;
         return MPI_SUCCESS;
     case MPI_COMM_TYPE_HW_GUIDED:
-        *ret_color = resource && strcmp(resource, "mpi_shared_memory") == 0 ? node : MPI_UNDEFINED;
-        return MPI_SUCCESS;
-    case MPI_COMM_TYPE_RESOURCE_GUIDED: /* by process sets: there are none to name yet */
-        *ret_color = MPI_UNDEFINED;
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+        *ret_color = guided_color(comm, info);
         return MPI_SUCCESS;
     default:
         return err_set(MPI_ERR_ARG, "split_type is %d, none of MPI_COMM_TYPE_*", split_type);
@@ -155,7 +165,5 @@ int mpi_comm_split_type(struct comm *comm, int split_type, int key, struct info 
     int err = color_of(comm, split_type, info, &color);
     if (err)
         return err;
-    if (comm_is_inter(comm))
-        return err_set(MPI_ERR_COMM, "%s is an intercommunicator", comm->name);
     return split_comm(comm, color, key, ret_newcomm);
 }

@@ -223,3 +223,21 @@ int mpi_info_create_env(int argc, char *argv[], struct info **ret_info)
         *ret_info = info;
     return err;
 }
+
+/* The resource types by which MPI_Comm_split_type can split here (MPI-5.0 section 11.2.1); "true": this process is
+ * restricted to one of that type. */
+int mpi_get_hw_resource_info(struct info **ret_hw_info)
+{
+    struct info *info;
+    int err = info_new(&info);
+    if (err)
+        return err;
+    err = info_put(info, "mpi_shared_memory", "true");
+    if (!err)
+        err = info_publish(info);
+    if (err)
+        info_free(info);
+    else
+        *ret_hw_info = info;
+    return err;
+}

@@ -75,7 +75,7 @@ static void report(int err, const char *function, const char *object_name)
     else
         snprintf(place, sizeof place, "process %d", (int)getpid());
     fflush(stdout);
-    fprintf(stderr, "motet: %s failed in %s%s%s: %s (%s)%s%s\n", function, place, *object_name ? " on " : "",
+    fprintf(stderr, "motet: %s: %s%s%s failed: %s (%s)%s%s\n", place, function, *object_name ? " on " : "",
             object_name, text ? text : "unknown error code", errcode_name(mpi_class), *detail ? ": " : "", detail);
     fflush(stderr);
 }
