@@ -35,7 +35,8 @@ static inline struct datatype *blocks_type(const struct blocks *b, int i)
 
 static inline MPI_Count blocks_bytes(const struct blocks *b, int i)
 {
-    return blocks_count(b, i) * blocks_type(b, i)->size;
+    MPI_Count count = blocks_count(b, i);
+    return count ? count * blocks_type(b, i)->size : 0; /* the type of an empty block need not be one */
 }
 
 /* Elements before block i where blocks lie dense. */

@@ -8,6 +8,7 @@
 #include "client/core/group.h"
 #include "client/core/handle.h"
 #include "client/core/info.h"
+#include "client/core/topo.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ void comm_destroy(struct comm *comm)
     group_unref(comm->remote_group);
     errhandler_unref(comm->errhandler);
     info_free(comm->info);
+    topo_unref(comm->topo);
     free(comm);
 }
 

@@ -37,7 +37,7 @@ struct comm {
     struct errhandler *errhandler;
     struct attr_table *attrs;
     struct info *info;            /* hints given by the user, or NULL */
-    struct topo *topo;            /* NULL, or cartesian/graph/dist_graph */
+    struct topo *topo;            /* NULL, or what client/topo made; shared by duplicates */
     struct coll_comm *coll;       /* collective engine's data, made on first use */
     void *match;                  /* p2p's data, made on first use */
     struct buffer_pool *buffer;   /* p2p's buffer of MPI_Comm_attach_buffer, or NULL */
