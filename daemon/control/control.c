@@ -143,7 +143,8 @@ static uint32_t mail_epoch_of(void *ctx, uint32_t node_id)
 static void mail_wake(void *ctx)
 {
     struct node *node = ctx;
-    event_active(node->control->mail, EV_TIMEOUT, 0);
+    /* Not EV_TIMEOUT: setting the timer anew, as on_mail does at its end, would take an event back that is active for that. */
+    event_active(node->control->mail, EV_READ, 0);
 }
 
 static const struct mail_ops mail_ops = {
@@ -236,8 +237,11 @@ static void on_mail(evutil_socket_t fd, short what, void *ctx)
     uint64_t now_ns = clock_now_ns();
 
     (void)fd, (void)what;
+    /* Homes first: what they send must be delivered by this very run, since arming the timer takes back a wake-up that is still
+     * under way. */
+    homes_run(node->homes, now_ns);
     uint64_t when_ns = mail_run(node->mail, now_ns);
-    uint64_t home_ns = homes_run(node->homes, now_ns);
+    uint64_t home_ns = homes_deadline(node->homes);
     set_timer(node->control->mail, when_ns < home_ns ? when_ns : home_ns, now_ns);
 }
 
