@@ -544,10 +544,18 @@ void homes_end_all(struct homes *homes, const char *why, uint64_t now_ns)
     }
 }
 
-uint64_t homes_run(struct homes *homes, uint64_t now_ns)
+uint64_t homes_deadline(const struct homes *homes)
+{
+    uint64_t when_ns = UINT64_MAX;
+
+    for (const struct home *h = homes->table; h; h = h->hh.next)
+        when_ns = h->deadline_ns < when_ns ? h->deadline_ns : when_ns;
+    return when_ns;
+}
+
+void homes_run(struct homes *homes, uint64_t now_ns)
 {
     struct home *h, *next;
-    uint64_t when_ns = UINT64_MAX;
 
     HASH_ITER(hh, homes->table, h, next) {
         if (h->deadline_ns <= now_ns) {
@@ -563,8 +571,5 @@ uint64_t homes_run(struct homes *homes, uint64_t now_ns)
             }
             kill_now(homes, h, now_ns);
         }
-        if (h->deadline_ns < when_ns)
-            when_ns = h->deadline_ns;
     }
-    return when_ns;
 }

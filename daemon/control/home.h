@@ -104,5 +104,7 @@ void homes_on_node_lost(struct homes *homes, uint32_t node_id, const char *why, 
 /* Ends every job (the daemon shuts down). */
 void homes_end_all(struct homes *homes, const char *why, uint64_t now_ns);
 
-/* Serves deadlines. Returns the next, UINT64_MAX: none. */
-uint64_t homes_run(struct homes *homes, uint64_t now_ns);
+/* Serves deadlines. */
+void homes_run(struct homes *homes, uint64_t now_ns);
+/* The next deadline, UINT64_MAX: none. */
+uint64_t homes_deadline(const struct homes *homes);
