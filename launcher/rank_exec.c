@@ -23,7 +23,8 @@ static _Noreturn void fail(int pipe_fd, enum rank_exec_step step)
     _exit(127);
 }
 
-/* The spawner ignores or blocks signals; a rank starts with none of that. */
+/* The spawner ignores or blocks signals; a rank starts with none of that. All are blocked until here: one
+ * that was sent meanwhile is neither lost by being ignored nor handled by the spawner's means. */
 static void reset_signals(void)
 {
     sigset_t none;
@@ -99,11 +100,16 @@ int rank_exec_start(const struct rank_exec_plan *plan, int *ret_pipe)
     int rc = fd_set_nonblock(reading, true);
     if (rc < 0)
         return rc;
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
-    if (pid < 0)
-        return -errno;
     if (pid == 0)
         run_child(plan, writing, spawner);
+    rc = pid < 0 ? -errno : 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (rc < 0)
+        return rc;
     *ret_pipe = fd_steal(&reading);
     return pid;
 }

@@ -166,6 +166,17 @@ def test_signal_reaches_the_group_and_status_comes_back(spawner):
         os.close(fd)
 
 
+def test_signal_right_after_the_order_is_not_lost(spawner):
+    null = os.open("/dev/null", os.O_RDWR)
+    for rank in range(100):
+        spawner.peer.send("Spawn", fds=[null, null, null], job=JOB, rank=rank, argv=["sleep", "60"], wdir="/", uid=os.getuid(),
+                          gid=os.getgid(), env=["PATH=/bin:/usr/bin", f"MARK={spawner.mark}"])
+        spawner.peer.send("SpawnKill", job=JOB, rank=rank, signal=int(signal.SIGTERM))
+        assert spawner.peer.expect("Spawned")["pid"] > 0
+        assert os.waitstatus_to_exitcode(spawner.peer.expect("Exited")["status"]) == -15
+    os.close(null)
+
+
 def test_stop_and_continue(spawner):
     *fds, answer = spawner.spawn(["sleep", "60"])
 
