@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs of other people, fetched by the ordinary clients and built unmodified: MPICH's wheel, mpi4py's source distribution, NetPIPE's
+Debian source package.
+
+Everything is kept in MOTET_INPUTS (default build/inputs), so that only the first run fetches. Building against our library depends on
+the installation under test and is done anew when the installation's mpi.h or library changes.
+"""
+import glob
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+
+from . import stage
+
+MPICH = 'mpich==5.0.2'
+MPI4PY = 'mpi4py==4.1.2'
+PYTHON = '/usr/bin/python3' if os.path.exists('/usr/bin/python3') else sys.executable
+FETCH_S = 300
+BUILD_S = 600
+
+
+def folder():
+    path = os.environ.get('MOTET_INPUTS', os.path.join(stage.ROOT, 'build', 'inputs'))
+    os.makedirs(path, exist_ok=True)
+    return os.path.realpath(path)
+
+
+def once(name, make):
+    """The folder `name` of the inputs, made by make(path) unless it is there in full."""
+    path = os.path.join(folder(), name)
+    if not os.path.exists(os.path.join(path, '.complete')):
+        shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(path)
+        make(path)
+        with open(os.path.join(path, '.complete'), 'w', encoding='ascii'):
+            pass
+    return path
+
+
+def fingerprint(installation):
+    """Changes when what programs are compiled against changes."""
+    digest = hashlib.sha256()
+    for name in ('include/mpi.h', 'bin/mpicc'):
+        with open(os.path.join(installation.prefix, name), 'rb') as file:
+            digest.update(file.read())
+    return digest.hexdigest()[:12]
+
+
+def venv(path, *packages):
+    stage.run([PYTHON, '-m', 'venv', path], timeout_s=120)
+    stage.run([os.path.join(path, 'bin', 'pip'), 'install', '-q', *packages], timeout_s=FETCH_S)
+
+
+class Mpich:
+    """MPICH from its wheel: the other library of the standard ABI."""
+
+    def __init__(self):
+        self.path = once('mpich', lambda path: venv(path, MPICH))
+        self.mpiexec = os.path.join(self.path, 'bin', 'mpiexec')
+        self.environment = dict(os.environ, LD_LIBRARY_PATH=os.path.join(self.path, 'lib'))
+        self.environment.pop('MOTET_SOCKET', None)
+
+    def run(self, n_ranks, *program, timeout_s=60.0):
+        return stage.run([self.mpiexec, '-n', n_ranks, *program], timeout_s, env=self.environment)
+
+
+def mpi4py(installation):
+    """A Python with mpi4py built from its source distribution against our mpi.h. Returns the path of its interpreter."""
+    def tools(path):
+        venv(path, 'cython', 'setuptools', 'wheel')
+        stage.run([os.path.join(path, 'bin', 'pip'), 'download', '-q', '--no-deps', '--no-binary', 'mpi4py',
+                   '--no-build-isolation', '-d', os.path.join(path, 'source'), MPI4PY], timeout_s=FETCH_S)
+
+    def build(path):
+        base = once('mpi4py-source', tools)
+        (source,) = glob.glob(os.path.join(base, 'source', 'mpi4py-*.tar.gz'))
+        # -O0: the generated C is 10 MB in one file, and what is tested is our library, not its speed.
+        environment = dict(os.environ, MPI4PY_BUILD_MPIABI='1', MPICC=installation.mpicc, CFLAGS='-O0 -g0')
+        stage.run([os.path.join(base, 'bin', 'pip'), 'wheel', '-q', '--no-build-isolation', '--no-deps', '-w', path, source],
+                  timeout_s=BUILD_S, env=environment)
+        (wheel,) = glob.glob(os.path.join(path, 'mpi4py-*.whl'))
+        venv(os.path.join(path, 'venv'), wheel)
+
+    return os.path.join(once(f'mpi4py-{fingerprint(installation)}', build), 'venv', 'bin', 'python')
+
+
+def apt_targets():
+    """The distribution's own archives as this machine's apt knows them: source lines for them."""
+    form = '$(ORIGIN)|$(REPO_URI)|$(CODENAME)|$(COMPONENT)|$(CREATED_BY)'
+    lines = stage.run(['apt-get', 'indextargets', '--format', form]).stdout.split('\n')
+    keyrings = glob.glob('/usr/share/keyrings/debian-archive-keyring.gpg')
+    option = f'[signed-by={keyrings[0]}] ' if keyrings else ''
+    rows = {tuple(line.split('|')[:4]) for line in lines if line.endswith('|Packages')}
+    # NetPIPE lies in the release itself, not among its updates.
+    return sorted(f'deb-src {option}{uri} {suite} {component}' for origin, uri, suite, component in rows
+                  if origin in ('Debian', 'Ubuntu') and component in ('main', 'universe') and '-' not in suite)
+
+
+def netpipe_source():
+    """NetPIPE's source tree, from the distribution's source package by a private configuration of apt."""
+    def fetch(path):
+        apt = os.path.join(path, 'apt')
+        for name in ('parts', 'lists/partial', 'cache/archives/partial'):
+            os.makedirs(os.path.join(apt, name))
+        targets = apt_targets()
+        assert targets, 'apt knows no package lists of the distribution: run apt-get update'
+        with open(os.path.join(apt, 'sources.list'), 'w', encoding='ascii') as file:
+            file.write('\n'.join(targets) + '\n')
+        with open(os.path.join(apt, 'apt.conf'), 'w', encoding='ascii') as file:
+            file.write(f'Dir::Etc::sourcelist "{apt}/sources.list";\nDir::Etc::sourceparts "{apt}/parts";\n'
+                       f'Dir::State::lists "{apt}/lists";\nDir::Cache "{apt}/cache";\nAPT::Sandbox::User "";\n')
+        environment = dict(os.environ, APT_CONFIG=os.path.join(apt, 'apt.conf'))
+        stage.run(['apt-get', '-q', 'update'], FETCH_S, env=environment)
+        # The upstream archive is all that is wanted: a mirror that has lost the packaging does not matter.
+        done = stage.run(['apt-get', '-q', 'source', '--download-only', 'netpipe'], FETCH_S, check=False, env=environment,
+                         cwd=path)
+        archives = glob.glob(os.path.join(path, 'netpipe_*.orig.tar.*'))
+        assert archives, f'no upstream archive of netpipe:\n{done.stdout}\n{done.stderr}'
+        with tarfile.open(archives[0]) as archive:
+            archive.extractall(path)  # signed by the distribution
+        shutil.rmtree(apt)
+
+    (tree,) = glob.glob(os.path.join(once('netpipe', fetch), 'NetPIPE-*'))
+    return tree
+
+
+def netpipe(compiler, name, *words):
+    """NetPIPE's program `name` (NPmpi, NPtcp) compiled by `compiler`. Returns its path."""
+    tree = netpipe_source()
+    module, define = {'NPmpi': ('mpi.c', '-DMPI'), 'NPtcp': ('tcp.c', '-DTCP')}[name]
+    path = os.path.join(folder(), name)
+    stage.run([compiler, '-O2', '-w', define, '-o', path, os.path.join(tree, 'src', 'netpipe.c'),
+               os.path.join(tree, 'src', module), '-I', os.path.join(tree, 'src'), *words], timeout_s=120)
+    return path
