@@ -140,6 +140,11 @@ static int load_config(const struct arguments *args, struct config *config)
         snprintf(config->status_socket, sizeof config->status_socket, "@motet-%u-%d-status", (unsigned)geteuid(),
                  (int)getpid());
     }
+    if (rc == 0 && args->print) {
+        /* As written, not as completed for this host. */
+        config_print(config, stdout);
+        return 0;
+    }
     if (rc == 0)
         rc = config_finish(config, report, NULL);
     if (rc == 0 && config->spawner[0] == '\0') {
@@ -179,10 +184,8 @@ int main(int argc, char **argv)
         return rc - 1;
     if (load_config(&args, &config) < 0)
         return 1;
-    if (args.print) {
-        config_print(&config, stdout);
+    if (args.print)
         return 0;
-    }
     snprintf(name, sizeof name, "motetd %s", config.name);
     log_init(name);
     enum log_level level = (enum log_level)config.log_level;

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,12 +43,17 @@ static uint32_t new_epoch(void)
     return epoch ? epoch : 1;
 }
 
-static int open_socket(struct node *node, const char *name, const char *path)
+/* `path` is the configured one; a socket from systemd replaces it by its own, since ranks are told where to connect. */
+static int open_socket(struct node *node, const char *name, char *path, size_t path_size)
 {
     int fd = service_socket(node->service, name);
 
     if (fd >= 0) {
+        struct sockaddr_un addr;
+        socklen_t len = sizeof addr;
         node->socket_activated = true;
+        if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_path[0] == '/')
+            snprintf(path, path_size, "%.*s", (int)sizeof addr.sun_path - 1, addr.sun_path);
         return fd;
     }
     if (path[0] != '@' && mkdir(node->config.runtime_dir, 0755) < 0 && errno != EEXIST) {
@@ -61,14 +68,14 @@ static int open_socket(struct node *node, const char *name, const char *path)
 
 static int open_sockets(struct node *node)
 {
-    int fd = open_socket(node, "client", node->config.client_socket);
+    int fd = open_socket(node, "client", node->config.client_socket, sizeof node->config.client_socket);
 
     if (fd < 0)
         return fd;
     node->sessions = sessions_new(node, fd);
     if (!node->sessions)
         return -ENOMEM;
-    fd = open_socket(node, "status", node->config.status_socket);
+    fd = open_socket(node, "status", node->config.status_socket, sizeof node->config.status_socket);
     if (fd < 0)
         return fd;
     node->status = status_new(node, fd);
