@@ -26,7 +26,6 @@ static const char usage[] =
     "Usage: motetctl [options] command\n"
     "Shows the state of the Motet daemon of this node, of its cluster and of the jobs on it.\n\n"
     "Commands:\n"
-    "  info        this daemon: version, node, sockets, defaults\n"
     "  nodes       nodes of the cluster, and whether they are reachable\n"
     "  networks    networks and who is on them\n"
     "  channels    this node's channels: interface, provider, address\n"
@@ -36,25 +35,31 @@ static const char usage[] =
     "  ranks       ranks: node, process, state, messages\n"
     "  queues      what waits in them: posted receives, unexpected messages, sends\n"
     "  counters    packets, bytes, losses, waits of every channel\n"
-    "  set NAME VALUE   changes a setting of the daemon, or with --job of a job\n"
+    "  all         all of these\n"
+    "  set wait_mode adaptive|spin|event   how a job (--job) or channel (--channel) waits\n"
+    "  set log_level error|warn|notice|info|debug   what the daemon logs\n"
     "  kill JOB    ends a job\n\n"
     "Options:\n"
     "  -s, --socket PATH     status socket (@name: an abstract one)\n"
     "  -N, --node NODE       of another node\n"
     "  -j, --job JOB         only this job\n"
     "  -r, --rank RANK       only this rank\n"
+    "  -c, --channel NAME    this channel, for set\n"
+    "  -n, --limit ROWS      at most so many rows of each node\n"
     "  -J, --json            the data as JSON\n"
     "  -w, --watch SECONDS   again and again\n"
     "  -V, --version         version\n"
     "  -h, --help            this text\n";
 
-static const char *const views[] = {"info",   "nodes", "networks", "channels", "links",
-                                    "routes", "jobs",  "ranks",    "queues",   "counters"};
+static const char *const views[] = {"nodes", "networks", "channels", "links",    "routes",
+                                    "jobs",  "ranks",    "queues",   "counters", "all"};
 
 static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
                                              {"node", required_argument, NULL, 'N'},
                                              {"job", required_argument, NULL, 'j'},
                                              {"rank", required_argument, NULL, 'r'},
+                                             {"channel", required_argument, NULL, 'c'},
+                                             {"limit", required_argument, NULL, 'n'},
                                              {"json", no_argument, NULL, 'J'},
                                              {"watch", required_argument, NULL, 'w'},
                                              {"version", no_argument, NULL, 'V'},
@@ -62,8 +67,8 @@ static const struct option long_options[] = {{"socket", required_argument, NULL,
                                              {0}};
 
 struct arguments {
-    const char *socket, *node, *job;
-    uint32_t rank;
+    const char *socket, *node, *job, *channel;
+    uint32_t rank, limit; /* limit 0: the daemon's */
     bool has_rank, json;
     uint64_t watch_ns; /* 0: once */
     json_t *request;   /* without id */
@@ -82,7 +87,7 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 {
     int opt;
 
-    while ((opt = getopt_long(argc, argv, "s:N:j:r:Jw:Vh", long_options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "s:N:j:r:c:n:Jw:Vh", long_options, NULL)) != -1) {
         switch (opt) {
         case 's':
             a->socket = optarg;
@@ -97,6 +102,13 @@ static int parse_options(int argc, char **argv, struct arguments *a)
             if (number_parse(optarg, strlen(optarg), 0, UINT32_MAX, &a->rank) < 0)
                 return usage_error("--rank %s: expected a number", optarg) + 1;
             a->has_rank = true;
+            break;
+        case 'c':
+            a->channel = optarg;
+            break;
+        case 'n':
+            if (number_parse(optarg, strlen(optarg), 1, 200000, &a->limit) < 0)
+                return usage_error("--limit %s: expected a number from 1 to 200000", optarg) + 1;
             break;
         case 'J':
             a->json = true;
@@ -127,17 +139,6 @@ static bool is_view(const char *word)
     return false;
 }
 
-/* A value as JSON if it is a number or truth value, else as text. */
-static json_t *json_value(const char *text)
-{
-    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-
-    if (value && (json_is_number(value) || json_is_boolean(value)))
-        return value;
-    json_decref(value);
-    return json_string(text);
-}
-
 /* The command's words. 0 or the exit code. */
 static int parse_command(int n, char **words, struct arguments *a)
 {
@@ -152,12 +153,15 @@ static int parse_command(int n, char **words, struct arguments *a)
         wanted = 3;
         if (n >= 3) {
             json_object_set_new(a->request, "set", json_string(words[1]));
-            json_object_set_new(a->request, "value", json_value(words[2]));
+            json_object_set_new(a->request, "value", json_string(words[2]));
         }
     } else if (strcmp(words[0], "kill") == 0) {
         wanted = 2;
-        if (n >= 2)
-            json_object_set_new(a->request, "kill", json_string(words[1]));
+        if (n >= 2) {
+            json_object_set_new(a->request, "set", json_string("kill"));
+            json_object_set_new(a->request, "value", json_string("the job was ended with motetctl"));
+            a->job = words[1];
+        }
     } else {
         return usage_error("'%s': unknown command", words[0]);
     }
@@ -169,6 +173,10 @@ static int parse_command(int n, char **words, struct arguments *a)
         json_object_set_new(a->request, "node", json_string(a->node));
     if (a->job)
         json_object_set_new(a->request, "job", json_string(a->job));
+    if (a->channel)
+        json_object_set_new(a->request, "channel", json_string(a->channel));
+    if (a->limit)
+        json_object_set_new(a->request, "limit", json_integer(a->limit));
     if (a->has_rank)
         json_object_set_new(a->request, "rank", json_integer(a->rank));
     return 0;
@@ -178,17 +186,18 @@ static int parse_command(int n, char **words, struct arguments *a)
 static int ask(int fd, const struct arguments *a, json_int_t id)
 {
     json_t *request = json_copy(a->request), *data;
-    char why[512];
+    char text[512] = "";
 
     json_object_set_new(request, "id", json_integer(id));
-    if (motetctl_ask(fd, request, ANSWER_LIMIT_NS, &data, why, sizeof why) < 0) {
-        fprintf(stderr, "motetctl: %s\n", why);
+    int rc = motetctl_ask(fd, request, ANSWER_LIMIT_NS, &data, text, sizeof text);
+    if (text[0])
+        fprintf(stderr, "motetctl: %s\n", text);
+    if (rc < 0)
         return EXIT_FAILED;
-    }
     if (a->json) {
         json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
         putchar('\n');
-    } else if (json_object_get(a->request, "get")) {
+    } else {
         motetctl_show(data, stdout);
     }
     json_decref(data);

@@ -139,6 +139,22 @@ static const char *error_text(json_t *error)
     return json_is_string(error) ? json_string_value(error) : "refused without a reason";
 }
 
+/* What the daemon could not put into its answer. */
+static void explain_gaps(json_t *answer, char *text, size_t room)
+{
+    json_t *missing = json_object_get(answer, "missing"), *node;
+    size_t i, n = 0;
+
+    text[0] = '\0';
+    json_array_foreach(missing, i, node) {
+        if (json_is_string(node) && n < room)
+            n += (size_t)snprintf(text + n, room - n, "%s %s", i ? "," : "no answer from",
+                                  json_string_value(node));
+    }
+    if (json_is_true(json_object_get(answer, "truncated")) && n < room)
+        snprintf(text + n, room - n, "%sthere are more rows (see --limit)", n ? "; " : "");
+}
+
 int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *why, size_t room)
 {
     json_error_t error;
@@ -162,6 +178,7 @@ int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_d
         rc = -EREMOTEIO;
     } else {
         json_t *data = json_object_get(answer, "data");
+        explain_gaps(answer, why, room);
         *ret_data = data ? json_incref(data) : json_array();
     }
     json_decref(answer);

@@ -24,9 +24,10 @@ size_t motetctl_ask_scan(const char *unix_sockets, unsigned uid, motetctl_ask_fo
 
 /*
  * Sends the request (takes over the reference) and waits for its answer at most timeout_ns. 0 and the `data`
- * of the answer as a new reference; or negative errno with the reason in `why`, which may be the daemon's own
- * words (-EREMOTEIO).
+ * of the answer as a new reference, with a text if something is missing in it; or negative errno with the
+ * reason, which may be the daemon's own words
+ * (-EREMOTEIO).
  */
-int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *why, size_t room);
+int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *text, size_t room);
 /* Takes an answer apart; separate for tests and the fuzzer. As motetctl_ask. */
-int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *why, size_t room);
+int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *text, size_t room);

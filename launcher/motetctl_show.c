@@ -315,6 +315,34 @@ static void show_rows(json_t *rows, bool turned, FILE *to)
     words_free(&columns);
 }
 
+/* Whether each object has an array of "rows": a list of tables, named by the other values. */
+static bool are_tables(json_t *data)
+{
+    size_t i;
+    json_t *part;
+
+    json_array_foreach(data, i, part) {
+        if (!json_is_array(json_object_get(part, "rows")))
+            return false;
+    }
+    return json_array_size(data) > 0;
+}
+
+static void show_title(json_t *part, FILE *to)
+{
+    const char *key, *between = "";
+    json_t *value;
+
+    json_object_foreach(part, key, value) {
+        char *text = strcmp(key, "rows") == 0 ? NULL : value_text(key, value);
+        if (text)
+            fprintf(to, "%s%s %s", between, key, text);
+        between = text ? ", " : between;
+        free(text);
+    }
+    fputs(":\n", to);
+}
+
 void motetctl_show(json_t *data, FILE *to)
 {
     bool rows = json_is_array(data);
@@ -327,6 +355,12 @@ void motetctl_show(json_t *data, FILE *to)
         json_t *one = json_pack("[O]", data);
         show_rows(one, true, to);
         json_decref(one);
+    } else if (rows && are_tables(data)) {
+        json_array_foreach(data, i, row) {
+            show_title(row, to);
+            motetctl_show(json_object_get(row, "rows"), to);
+            fputs("\n", to);
+        }
     } else if (rows) {
         show_rows(data, false, to);
     } else {

@@ -5,6 +5,8 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +17,7 @@
 #include "base/log.h"
 #include "daemon/control/cluster.h"
 #include "daemon/control/fabric.h"
+#include "daemon/control/home.h"
 #include "daemon/control/job.h"
 #include "daemon/control/mail.h"
 #include "daemon/control/status_rows.h"
@@ -97,8 +100,8 @@ static int parse_request(json_t *json, uid_t uid, struct status_request *ret_req
     if (q.get && !status_rows_known(q.get))
         return refuse(why, "bad_request", "get: expected nodes, networks, channels, links, routes, jobs, ranks, queues, "
                                           "counters or all");
-    if (q.set && strcmp(q.set, "wait_mode") != 0 && strcmp(q.set, "log_level") != 0)
-        return refuse(why, "bad_request", "set: expected wait_mode or log_level");
+    if (q.set && strcmp(q.set, "wait_mode") != 0 && strcmp(q.set, "log_level") != 0 && strcmp(q.set, "kill") != 0)
+        return refuse(why, "bad_request", "set: expected wait_mode, log_level or kill");
     if (q.set && !q.value)
         return refuse(why, "bad_request", "set: value is missing");
     if (job) {
@@ -142,6 +145,28 @@ static int set_channel_wait(struct node *node, const struct status_request *q, e
     return 0;
 }
 
+/* Ends a job whose home is here; the value is the reason that its mpiexec prints. */
+static int kill_job(struct node *node, const struct status_request *q, json_t *rows, struct refusal *why)
+{
+    struct home *home = q->has_job ? homes_find(node->homes, q->job) : NULL;
+    Motet__Kill order = MOTET__KILL__INIT;
+    char id[32];
+
+    if (!q->has_job)
+        return refuse(why, "bad_request", "kill: expected a job");
+    if (!home)
+        return 0;
+    if (home->uid != q->uid && !status_rows_privileged(node, q->uid))
+        return refuse(why, "denied", "the job belongs to another user");
+    snprintf(id, sizeof id, "%016llx", (unsigned long long)home->id);
+    json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "job", id, "home", node->config.name, "state", "ending"));
+    order.job = home->id;
+    order.signal = SIGKILL;
+    order.reason = (char *)q->value;
+    homes_on_client_kill(node->homes, home, &order, clock_now_ns());
+    return 0;
+}
+
 /* Changes something on this node; a row for each thing changed. 0 or -EINVAL with the reason. */
 static int apply_set(struct node *node, const struct status_request *q, json_t *rows, struct refusal *why)
 {
@@ -157,6 +182,8 @@ static int apply_set(struct node *node, const struct status_request *q, json_t *
         json_array_append_new(rows, json_pack("{s:s, s:s}", "node", node->config.name, "log_level", q->value));
         return 0;
     }
+    if (strcmp(q->set, "kill") == 0)
+        return kill_job(node, q, rows, why);
     if (parse_wait(q->value, &mode) < 0)
         return refuse(why, "bad_request", "value: expected adaptive, spin or event");
     if (q->channel) {

@@ -15,7 +15,7 @@ struct node;
 /* A request in its checked form. */
 struct status_request {
     const char *get; /* subject, or NULL */
-    const char *set; /* "wait_mode" or "log_level", or NULL */
+    const char *set; /* "wait_mode", "log_level" or "kill", or NULL */
     const char *value, *channel, *node;
     uint64_t job;
     bool has_job;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whole jobs on one node: mpiexec, a private daemon, its spawner and ranks that are plain programs."""
+import json
 import os
 import signal
 import subprocess
@@ -227,16 +228,41 @@ def test_children_in_the_background_end_with_the_job(start):
     assert code == 0 and out == "done\ndone\n" and time.monotonic() - begin < 8
 
 
-def test_motetctl_sees_a_private_daemon(start):
-    job = start("-v", "-n", "2", "sh", "-c", "echo up; exec sleep 60")
-    job.process.stdout.readline()
-    job.process.stdout.readline()
-    text = job.process.stderr.readline().decode()
-    while "status socket" not in text:
-        text = job.process.stderr.readline().decode()
-    path = text.rsplit(" ", 1)[1].strip()
-    done = subprocess.run([program("launcher/motetctl"), "-s", path, "jobs"], capture_output=True, text=True, timeout=10, check=False)
+def status_socket(job):
+    """From what mpiexec -v says."""
+    while True:
+        line = job.process.stderr.readline().decode()
+        assert line, "mpiexec ended"
+        if "status socket" in line:
+            return line.rsplit(" ", 1)[1].strip()
+
+
+def ctl(path, *args):
+    done = subprocess.run([program("launcher/motetctl"), "-s", path, *args], capture_output=True, text=True, timeout=10, check=False)
     assert done.returncode == 0, done.stderr
-    assert "sh" in done.stdout
+    return done.stdout
+
+
+def test_motetctl_looks_into_a_job(start):
+    job = start("-v", "-n", "2", "sh", "-c", "echo up; exec sleep 60")
+    path = status_socket(job)
+    assert [job.process.stdout.readline() for _ in range(2)] == [b"up\n"] * 2
+    (row,) = json.loads(ctl(path, "--json", "jobs"))
+    assert row["name"] == "sh" and row["ranks"] == 2
+    ranks = json.loads(ctl(path, "--json", "ranks", "-j", row["job"], "-r", "1"))
+    assert len(ranks) == 1 and alive(ranks[0]["pid"])
+    for view in ("nodes", "networks", "channels", "links", "routes", "jobs", "ranks", "queues", "counters", "all"):
+        assert ctl(path, view)
+    assert "spin" in ctl(path, "set", "wait_mode", "spin", "-j", row["job"])
     job.process.send_signal(signal.SIGTERM)
-    job.finish(10)
+    assert job.finish(10)[0] == 143
+
+
+def test_motetctl_kills_a_job(start):
+    job = start("-v", "-n", "2", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done")
+    path = status_socket(job)
+    job.process.stdout.readline()
+    (row,) = json.loads(ctl(path, "--json", "jobs"))
+    assert "ending" in ctl(path, "kill", row["job"])
+    code, _, err = job.finish(10)
+    assert code == 137 and "mpiexec: the job was ended with motetctl\n" in err

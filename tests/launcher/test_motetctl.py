@@ -109,8 +109,13 @@ def test_nested_values(daemon):
     assert row.split("  ")[-1] == "via=a rtt=20.0 us, via=b rtt=30.0 us" and "1.50 ms" in row
 
 
+def test_tables_within_a_table(daemon):
+    text = show(daemon, [{"subject": "nodes", "node": "n1", "rows": [{"a": 1}]}, {"subject": "jobs", "node": "n1", "rows": []}], "all")
+    assert text == "subject nodes, node n1:\nA\n1\n\nsubject jobs, node n1:\nnone\n\n"
+
+
 def test_object_is_a_list(daemon):
-    assert show(daemon, {"version": "0.1.0", "node": "n1"}, "info").split() == ["VERSION", "0.1.0", "NODE", "n1"]
+    assert show(daemon, {"version": "0.1.0", "node": "n1"}, "nodes").split() == ["VERSION", "0.1.0", "NODE", "n1"]
 
 
 def test_nothing_to_show(daemon):
@@ -128,13 +133,22 @@ def test_json_is_the_data_as_it_came(daemon):
 
 @pytest.mark.parametrize("args, request_", [
     (["queues", "--job", "00ab", "-r", "3", "--node", "n2"], {"get": "queues", "job": "00ab", "rank": 3, "node": "n2"}),
-    (["set", "wait", "spin", "-j", "1"], {"set": "wait", "value": "spin", "job": "1"}),
-    (["set", "limit", "12"], {"set": "limit", "value": 12}),
+    (["set", "wait_mode", "spin", "-j", "1"], {"set": "wait_mode", "value": "spin", "job": "1"}),
+    (["set", "wait_mode", "event", "-c", "left"], {"set": "wait_mode", "value": "event", "channel": "left"}),
+    (["ranks", "--limit", "12"], {"get": "ranks", "limit": 12}),
+    (["kill", "00ab"], {"set": "kill", "value": "the job was ended with motetctl", "job": "00ab"}),
 ])
 def test_requests(daemon, args, request_):
     d = daemon(reply([]))
     assert ctl("-s", d.path, *args).returncode == 0
     assert d.requests == [dict(request_, id=1)]
+
+
+def test_gaps_are_told(daemon):
+    d = daemon(lambda r: {"version": 1, "id": r["id"], "ok": True, "data": [{"a": 1}], "missing": ["n2", "n3"], "truncated": True})
+    done = ctl("-s", d.path, "ranks")
+    assert (done.returncode, done.stdout) == (0, "A\n1\n")
+    assert done.stderr == "motetctl: no answer from n2, n3; there are more rows (see --limit)\n"
 
 
 def test_large_answer(daemon):
