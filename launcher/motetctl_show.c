@@ -57,15 +57,12 @@ static enum unit unit_of(const char *key)
     return suffix ? suffix->unit : UNIT_NONE;
 }
 
-static char *heading(const char *key, char text[KEY_MAX])
+/* The key without its unit, which the values show. */
+static size_t bare_length(const char *key)
 {
     const struct suffix *suffix = suffix_of(key);
-    size_t n = strlen(key) - (suffix && suffix->dropped ? strlen(suffix->text) : 0);
 
-    snprintf(text, KEY_MAX, "%.*s", (int)n, key);
-    for (char *p = text; *p; p++)
-        *p = *p == '_' ? ' ' : (char)toupper((unsigned char)*p);
-    return text;
+    return strlen(key) - (suffix && suffix->dropped ? strlen(suffix->text) : 0);
 }
 
 static void integer_text(const char *key, json_int_t value, char *text, size_t room)
@@ -135,10 +132,8 @@ static char *object_text(json_t *object)
     json_t *value;
 
     json_object_foreach(object, key, value) {
-        const struct suffix *suffix = suffix_of(key);
-        size_t n = strlen(key) - (suffix && suffix->dropped ? strlen(suffix->text) : 0);
         char *text = value_text(key, value), *part;
-        if (asprintf(&part, "%.*s=%s", (int)n, key, text ? text : "") >= 0) {
+        if (asprintf(&part, "%.*s=%s", (int)bare_length(key), key, text ? text : "") >= 0) {
             words_add(&parts, part);
             free(part);
         }
@@ -260,6 +255,22 @@ static const char *short_key(const struct words *columns, size_t column)
     return n_same == 1 ? last : columns->at[column];
 }
 
+/* What stands above a column: its key in capitals, without the unit; with a word for it where another column
+ * is called so. */
+static void heading(const struct words *columns, size_t column, char text[KEY_MAX])
+{
+    const char *key = short_key(columns, column), *word = "";
+    size_t n = bare_length(key);
+
+    for (size_t i = 0; i < columns->n && n < strlen(key); i++) {
+        if (i != column && strlen(columns->at[i]) == n && strncmp(columns->at[i], key, n) == 0)
+            word = unit_of(key) == UNIT_BYTES ? "_bytes" : "_time";
+    }
+    snprintf(text, KEY_MAX, "%.*s%s", (int)n, key, word);
+    for (char *p = text; *p; p++)
+        *p = *p == '_' ? ' ' : (char)toupper((unsigned char)*p);
+}
+
 /* Turned, a column of headings stands at the left and the first row is a row like the others. */
 static void make_table(json_t *rows, const struct words *columns, bool turned, struct table *ret_table)
 {
@@ -271,8 +282,10 @@ static void make_table(json_t *rows, const struct words *columns, bool turned, s
         table_init(ret_table, n_rows + 1, columns->n - 1);
     else
         table_init(ret_table, columns->n, n_rows);
-    for (i = 0; i < columns->n; i++)
-        table_set(ret_table, turned ? i : 0, turned ? 0 : i, heading(short_key(columns, i), text));
+    for (i = 0; i < columns->n; i++) {
+        heading(columns, i, text);
+        table_set(ret_table, turned ? i : 0, turned ? 0 : i, text);
+    }
     json_array_foreach(rows, i, row) {
         struct fill fill = {.columns = columns, .table = ret_table, .row = i + 1, .turned = turned};
         visit_values(row, "", fill_cell, &fill);

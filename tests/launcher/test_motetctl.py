@@ -109,6 +109,11 @@ def test_nested_values(daemon):
     assert row.split("  ")[-1] == "via=a rtt=20.0 us, via=b rtt=30.0 us" and "1.50 ms" in row
 
 
+def test_headings_stay_apart(daemon):
+    heading, _ = show(daemon, [{"waiting": True, "waiting_ms": 1500}]).splitlines()
+    assert heading.split("  ") == ["WAITING", "WAITING TIME"]
+
+
 def test_tables_within_a_table(daemon):
     text = show(daemon, [{"subject": "nodes", "node": "n1", "rows": [{"a": 1}]}, {"subject": "jobs", "node": "n1", "rows": []}], "all")
     assert text == "subject nodes, node n1:\nA\n1\n\nsubject jobs, node n1:\nnone\n\n"
