@@ -139,6 +139,21 @@ static void test_create(void)
         MPI_Comm_free(&comm);
         MPI_Comm_free(&grouped);
     }
+    MPI_Comm_create_from_group(world, "motet.test", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
+    MPI_Comm_compare(MPI_COMM_WORLD, comm, &result);
+    CHECK(result == MPI_CONGRUENT && sum_over(comm, 1) == size);
+    MPI_Comm_free(&comm);
+    if (rank >= half) { /* under the same string as others, on the other members only */
+        int above[1][3] = { { half, size - 1, 1 } };
+        MPI_Group upper;
+        MPI_Group_range_incl(world, 1, above, &upper);
+        MPI_Comm_create_from_group(upper, "motet.part", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
+        MPI_Group_free(&upper);
+    } else {
+        MPI_Comm_create_from_group(lower, "motet.part", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
+    }
+    CHECK(sum_over(comm, 1) == (rank < half ? half : size - half));
+    MPI_Comm_free(&comm);
     MPI_Group_free(&world);
     MPI_Group_free(&lower);
 }
