@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The algorithms by name, for the files that choose among them (bcast.c, reduce.c, ...) and those built from others.
- * What each one does, its source and cost stand at its definition. Arguments as in coll.h, unless said otherwise.
+ * The algorithms by name, for the files that choose among them (bcast.c, reduce.c, ...) and those built from
+ * others. What each one does, its source and cost stand at its definition. Arguments as in coll.h, unless
+ * said otherwise.
  */
 #ifndef MOTET_CLIENT_COLL_ALGORITHMS_H
 #define MOTET_CLIENT_COLL_ALGORITHMS_H
@@ -12,16 +13,16 @@ void bcast_binomial(struct schedule *s, void *buf, MPI_Count count, struct datat
 void bcast_scatter_allgather(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root);
 void bcast_pipeline(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root);
 
-/* Reductions keep the order of operands unless the name's comment says that the operation must be commutative. In
- * place is resolved: `send` and `recv` may be the same address. */
+/* Reductions keep the order of operands unless the name's comment says that the operation must be
+ * commutative. In place is resolved: `send` and `recv` may be the same address. */
 void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                      struct op *op, int root);
-void reduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                         struct op *op, int root);
+void reduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                         struct datatype *type, struct op *op, int root);
 void allreduce_recursive_doubling(struct schedule *s, const void *send, void *recv, MPI_Count count,
                                   struct datatype *type, struct op *op);
-void allreduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                            struct op *op);
+void allreduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                            struct datatype *type, struct op *op);
 void allreduce_ring(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                     struct op *op);
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Allgather and MPI_Allgatherv: choice, recursive doubling, Bruck and ring. Every rank knows every block's size. */
+/* MPI_Allgather and MPI_Allgatherv: choice, recursive doubling, Bruck and ring. Every rank knows every
+ * block's size. */
 #include "client/coll/algorithms.h"
 #include "client/coll/select.h"
 
-/* Recursive doubling, for powers of two: in round k a rank exchanges the 2^k blocks it has with the rank whose number
- * differs in bit k. log2 p alpha + (p - 1) n beta. Regular blocks only. */
+/* Recursive doubling, for powers of two: in round k a rank exchanges the 2^k blocks it has with the rank
+ * whose number differs in bit k. log2 p alpha + (p - 1) n beta. Regular blocks only. */
 void allgather_recursive_doubling(struct schedule *s, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
     for (int mask = 1; mask < size; mask *= 2) {
         int peer = rank ^ mask, mine = rank & ~(mask - 1), theirs = peer & ~(mask - 1);
-        schedule_sendrecv(s, blocks_at(recv, mine), mask * recv->count, recv->type, peer, blocks_at(recv, theirs),
-                          mask * recv->count, recv->type, peer);
+        schedule_sendrecv(s, blocks_at(recv, mine), mask * recv->count, recv->type, peer,
+                          blocks_at(recv, theirs), mask * recv->count, recv->type, peer);
     }
 }
 
-/* Bruck et al. 1997: in round k a rank passes all it has (at most 2^k blocks, its own first) to the rank 2^k below.
- * ceil(log2 p) alpha + (p - 1) n beta and two copies, for any p and any block sizes. */
+/* Bruck et al. 1997: in round k a rank passes all it has (at most 2^k blocks, its own first) to the rank 2^k
+ * below. ceil(log2 p) alpha + (p - 1) n beta and two copies, for any p and any block sizes. */
 void allgather_bruck(struct schedule *s, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
@@ -41,16 +42,16 @@ void allgather_bruck(struct schedule *s, const struct blocks *recv)
     }
 }
 
-/* Ring: each rank passes on to its upper neighbour what it received last. (p - 1)(alpha + n beta), no copy, and only
- * neighbours talk. */
+/* Ring: each rank passes on to its upper neighbour what it received last. (p - 1)(alpha + n beta), no copy,
+ * and only neighbours talk. */
 void allgather_ring(struct schedule *s, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
     int to = (rank + 1) % size, from = (rank - 1 + size) % size;
     for (int k = 0; k < size - 1; k++) {
         int out = (rank - k + size) % size, in = (rank - k - 1 + size) % size;
-        schedule_sendrecv(s, blocks_at(recv, out), blocks_count(recv, out), recv->type, to, blocks_at(recv, in),
-                          blocks_count(recv, in), recv->type, from);
+        schedule_sendrecv(s, blocks_at(recv, out), blocks_count(recv, out), recv->type, to,
+                          blocks_at(recv, in), blocks_count(recv, in), recv->type, from);
     }
 }
 
@@ -59,7 +60,8 @@ void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count, 
 {
     int rank = s->view.rank, size = s->view.size;
     if (send != MPI_IN_PLACE)
-        schedule_copy(s, send, send_count, send_type, blocks_at(recv, rank), blocks_count(recv, rank), recv->type);
+        schedule_copy(s, send, send_count, send_type, blocks_at(recv, rank), blocks_count(recv, rank),
+                      recv->type);
     MPI_Count total_bytes = blocks_first(recv, size) * recv->type->size;
     if (size == 1 || total_bytes == 0)
         return;

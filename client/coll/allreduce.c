@@ -5,9 +5,10 @@
 #include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 
-/* Recursive doubling: in round k the ranks that differ in bit k exchange what they have and both combine it, always
- * with the lower ranks' operand on the left, so that all ranks compute the same bits. log2 p (alpha + n beta + n gamma).
- * The combined operand lies in the buffer of the higher half; the two buffers swap roles instead of being copied. */
+/* Recursive doubling: in round k the ranks that differ in bit k exchange what they have and both combine it,
+ * always with the lower ranks' operand on the left, so that all ranks compute the same bits. log2 p (alpha +
+ * n beta + n gamma). The combined operand lies in the buffer of the higher half; the two buffers swap roles
+ * instead of being copied. */
 void allreduce_recursive_doubling(struct schedule *s, const void *send, void *recv, MPI_Count count,
                                   struct datatype *type, struct op *op)
 {

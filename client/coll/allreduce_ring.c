@@ -2,8 +2,8 @@
 /*
  * MPI_Allreduce of very long operands: reduce-scatter and allgather on a ring (Patarasuk and Yuan 2009).
  *
- * 2 (p - 1) alpha + 2 (p - 1)/p n beta + (p - 1)/p n gamma for any p, and only neighbours talk. The operand of each
- * block is combined in the order of the ring: for commutative operations only.
+ * 2 (p - 1) alpha + 2 (p - 1)/p n beta + (p - 1)/p n gamma for any p, and only neighbours talk. The operand
+ * of each block is combined in the order of the ring: for commutative operations only.
  */
 #include "client/coll/algorithms.h"
 
@@ -28,13 +28,15 @@ void allreduce_ring(struct schedule *s, const void *send, void *recv, MPI_Count 
     schedule_copy(s, send, count, type, recv, count, type);
     for (int k = 0; k < size - 1; k++) {
         int out = (rank - k + size) % size, in = (rank - k - 1 + size) % size;
-        schedule_sendrecv(s, datatype_at(type, recv, first_of(count, size, out)), length_of(count, size, out), type, to, received, length_of(count, size, in), type,
-                          from);
-        schedule_reduce(s, received, datatype_at(type, recv, first_of(count, size, in)), length_of(count, size, in), type, op);
+        schedule_sendrecv(s, datatype_at(type, recv, first_of(count, size, out)), length_of(count, size, out),
+                          type, to, received, length_of(count, size, in), type, from);
+        schedule_reduce(s, received, datatype_at(type, recv, first_of(count, size, in)),
+                        length_of(count, size, in), type, op);
     }
     for (int k = 0; k < size - 1; k++) {
         int out = (rank - k + 1 + size) % size, in = (rank - k + size) % size;
-        schedule_sendrecv(s, datatype_at(type, recv, first_of(count, size, out)), length_of(count, size, out), type, to,
-                          datatype_at(type, recv, first_of(count, size, in)), length_of(count, size, in), type, from);
+        schedule_sendrecv(s, datatype_at(type, recv, first_of(count, size, out)), length_of(count, size, out),
+                          type, to, datatype_at(type, recv, first_of(count, size, in)),
+                          length_of(count, size, in), type, from);
     }
 }

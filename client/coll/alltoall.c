@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Alltoall, v and w: choice, Bruck for tiny blocks, all at once for middle ones, pairwise for long ones. */
+/* MPI_Alltoall, v and w: choice, Bruck for tiny blocks, all at once for middle ones, pairwise for long ones.
+ */
 #include "client/coll/algorithms.h"
 #include "client/coll/select.h"
 
-/* Transfers under way at a time in the linear form: the match queues stay short, every neighbour stays busy. */
+/* Transfers under way at a time in the linear form: the match queues stay short, every neighbour stays busy.
+ */
 #define LINEAR_WINDOW 32
 
 static void copy_own(struct schedule *s, const struct blocks *send, const struct blocks *recv)
 {
     int rank = s->view.rank;
-    schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank), blocks_at(recv, rank),
-                  blocks_count(recv, rank), blocks_type(recv, rank));
+    schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank),
+                  blocks_at(recv, rank), blocks_count(recv, rank), blocks_type(recv, rank));
 }
 
-/* Bruck et al. 1997: blocks whose distance has bit k set travel 2^k ranks in round k. log2 p alpha + (p/2) log2 p n
- * beta: each byte moves several times, so for tiny blocks only. Regular blocks only. */
+/* Bruck et al. 1997: blocks whose distance has bit k set travel 2^k ranks in round k. log2 p alpha + (p/2)
+ * log2 p n beta: each byte moves several times, so for tiny blocks only. Regular blocks only. */
 void alltoall_bruck(struct schedule *s, const struct blocks *send, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
@@ -25,10 +27,11 @@ void alltoall_bruck(struct schedule *s, const struct blocks *send, const struct 
     if (s->broken)
         return;
     /* rotated[i]: the block for the rank i above */
-    schedule_copy(s, blocks_at(send, rank), (size - rank) * send->count, send->type, rotated, (size - rank) * n,
-                  coll_byte());
+    schedule_copy(s, blocks_at(send, rank), (size - rank) * send->count, send->type, rotated,
+                  (size - rank) * n, coll_byte());
     if (rank > 0)
-        schedule_copy(s, send->buf, rank * send->count, send->type, rotated + (size - rank) * n, rank * n, coll_byte());
+        schedule_copy(s, send->buf, rank * send->count, send->type, rotated + (size - rank) * n, rank * n,
+                      coll_byte());
     for (int bit = 1; bit < size; bit *= 2) {
         MPI_Count n_out = 0;
         for (int i = 0; i < size; i++)
@@ -47,8 +50,8 @@ void alltoall_bruck(struct schedule *s, const struct blocks *send, const struct 
     }
 }
 
-/* Everything posted, nearest ranks first, in windows. (p - 1)(alpha + n beta) with all transfers overlapping. Empty
- * blocks of the v and w forms send nothing. */
+/* Everything posted, nearest ranks first, in windows. (p - 1)(alpha + n beta) with all transfers overlapping.
+ * Empty blocks of the v and w forms send nothing. */
 void alltoall_linear(struct schedule *s, const struct blocks *send, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
@@ -57,7 +60,8 @@ void alltoall_linear(struct schedule *s, const struct blocks *send, const struct
         for (int k = start; k < end; k++) {
             int from = (rank - k + size) % size;
             if (blocks_bytes(recv, from) > 0)
-                schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from), from);
+                schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from),
+                               from);
         }
         for (int k = start; k < end; k++) {
             int to = (rank + k) % size;
@@ -72,8 +76,8 @@ void alltoall_linear(struct schedule *s, const struct blocks *send, const struct
         copy_own(s, send, recv);
 }
 
-/* Pairwise exchange: in round k with the ranks k above and k below. (p - 1)(alpha + n beta); each rank sends one and
- * receives one message at a time, so no receiver is crowded. */
+/* Pairwise exchange: in round k with the ranks k above and k below. (p - 1)(alpha + n beta); each rank sends
+ * one and receives one message at a time, so no receiver is crowded. */
 void alltoall_pairwise(struct schedule *s, const struct blocks *send, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
@@ -109,9 +113,9 @@ static void set_aside(struct schedule *s, const struct blocks *recv, struct bloc
     if (s->broken)
         return;
     for (int i = 0; i < size; i++)
-        schedule_copy(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), packed + displs[i], counts[i],
-                      coll_byte());
-    *ret_send = (struct blocks){ .buf = packed, .type = coll_byte() };
+        schedule_copy(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), packed + displs[i],
+                      counts[i], coll_byte());
+    *ret_send = (struct blocks){.buf = packed, .type = coll_byte()};
     if (recv->counts.base) {
         ret_send->counts = intvec_of_count(counts);
         ret_send->displs = intvec_of_count(displs);

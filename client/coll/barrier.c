@@ -4,8 +4,8 @@
 #include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 
-/* Dissemination (Hensgen, Finkel, Manber 1988): in round k every rank tells the one 2^k above it and hears from the one
- * 2^k below. ceil(log2 p) rounds, no root, for any p. */
+/* Dissemination (Hensgen, Finkel, Manber 1988): in round k every rank tells the one 2^k above it and hears
+ * from the one 2^k below. ceil(log2 p) rounds, no root, for any p. */
 static void barrier_dissemination(struct schedule *s)
 {
     int rank = s->view.rank, size = s->view.size;

@@ -4,8 +4,8 @@
 #include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 
-/* Binomial tree: the rank that differs from its parent in the lowest set bit receives from it and serves the subtrees
- * below that bit, largest first. ceil(log2 p) (alpha + n beta). */
+/* Binomial tree: the rank that differs from its parent in the lowest set bit receives from it and serves the
+ * subtrees below that bit, largest first. ceil(log2 p) (alpha + n beta). */
 void bcast_binomial(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
 {
     int size = s->view.size;

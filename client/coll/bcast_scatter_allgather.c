@@ -2,9 +2,9 @@
 /*
  * MPI_Bcast of long messages: scatter, then allgather (Barnett, Shuler, van de Geijn et al. 1994).
  *
- * The message is cut into p blocks of bytes; a binomial scatter gives block i to the rank i above the root, a ring
- * gathers all blocks everywhere. (log2 p + p - 1) alpha + 2 (p - 1)/p n beta: twice the message for each rank, however
- * many there are. Works on bytes: a noncontiguous buffer is packed once.
+ * The message is cut into p blocks of bytes; a binomial scatter gives block i to the rank i above the root, a
+ * ring gathers all blocks everywhere. (log2 p + p - 1) alpha + 2 (p - 1)/p n beta: twice the message for each
+ * rank, however many there are. Works on bytes: a noncontiguous buffer is packed once.
  */
 #include "client/coll/algorithms.h"
 
@@ -36,7 +36,8 @@ static void scatter_binomial(struct schedule *s, const struct cut *cut)
         int end = relative + mask < size ? relative + mask : size;
         MPI_Count n = cut_bytes(cut, relative, end);
         if (n > 0)
-            schedule_recv(s, cut->bytes + cut_first(cut, relative), n, coll_byte(), (relative - mask + cut->root) % size);
+            schedule_recv(s, cut->bytes + cut_first(cut, relative), n, coll_byte(),
+                          (relative - mask + cut->root) % size);
     }
     for (mask /= 2; mask > 0; mask /= 2) {
         int child = relative + mask, end = child + mask < size ? child + mask : size;
@@ -62,7 +63,7 @@ static void pass_round(struct schedule *s, const struct cut *cut)
 
 void bcast_scatter_allgather(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
 {
-    struct cut cut = { .n_bytes = count * type->size, .root = root };
+    struct cut cut = {.n_bytes = count * type->size, .root = root};
     bool dense = datatype_is_run(type, count);
     cut.block_bytes = (cut.n_bytes + s->view.size - 1) / s->view.size;
     cut.bytes = dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)cut.n_bytes);

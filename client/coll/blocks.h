@@ -2,9 +2,9 @@
 /*
  * The buffer of a collective with one block for each rank: the regular, the v and the w form in one.
  *
- * Regular: `counts` is empty, block i has `count` elements and follows block i - 1. v: counts and displacements in
- * elements. w: `types` as well, displacements in bytes. The arrays are the caller's and are read only while the
- * schedule is written.
+ * Regular: `counts` is empty, block i has `count` elements and follows block i - 1. v: counts and
+ * displacements in elements. w: `types` as well, displacements in bytes. The arrays are the caller's and are
+ * read only while the schedule is written.
  */
 #ifndef MOTET_CLIENT_COLL_BLOCKS_H
 #define MOTET_CLIENT_COLL_BLOCKS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the collective engine keeps per communicator: the tags of its calls and the shape of the cluster under it. */
+/* What the collective engine keeps per communicator: the tags of its calls and the shape of the cluster under
+ * it. */
 #include "client/coll/coll.h"
 
 #include "client/coll/request.h"
@@ -8,8 +9,8 @@
 
 #include <stdlib.h>
 
-/* Tags 1 .. TAG_CALLS-1 are taken in turn by calls, the same number above them by persistent operations. A tag comes
- * round after 16 Mi collectives on one communicator, long after its last message is gone. */
+/* Tags 1 .. TAG_CALLS-1 are taken in turn by calls, the same number above them by persistent operations. A
+ * tag comes round after 16 Mi collectives on one communicator, long after its last message is gone. */
 #define TAG_CALLS (1u << 24)
 
 struct datatype *coll_byte(void)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The collective operations as programs: what the MPI functions of chapter 6 do, once for the blocking, nonblocking
- * and persistent forms and for any set of ranks.
+ * The collective operations as programs: what the MPI functions of chapter 6 do, once for the blocking,
+ * nonblocking and persistent forms and for any set of ranks.
  *
- * Each coll_xxx() writes the steps of this rank into a schedule (schedule.h), over the ranks of the schedule's view, by
- * the algorithm that select.c picks. Arguments are those of the MPI function after the entries (entry_*.c) have
- * resolved MPI_IN_PLACE where it says so here; roots are ranks of the view. Called with the library lock held.
+ * Each coll_xxx() writes the steps of this rank into a schedule (schedule.h), over the ranks of the
+ * schedule's view, by the algorithm that select.c picks. Arguments are those of the MPI function after the
+ * entries (entry_*.c) have resolved MPI_IN_PLACE where it says so here; roots are ranks of the view. Called
+ * with the library lock held.
  */
 #ifndef MOTET_CLIENT_COLL_COLL_H
 #define MOTET_CLIENT_COLL_COLL_H
@@ -16,14 +17,15 @@
 /* What the engine keeps per communicator. */
 struct coll_comm {
     uint32_t next_tag;            /* of the next collective call */
-    uint32_t next_persistent_tag; /* of the next persistent one: a range of its own, since it outlives the others */
+    uint32_t next_persistent_tag; /* of the next persistent one: a range of its own, since it outlives the
+                                     others */
 
     /* The shape, from where the ranks run; equal on all members. */
     bool shaped;
-    int n_nodes;   /* nodes with at least one member */
-    int *leaders;  /* [n_nodes] lowest rank on each node, nodes in the order of their leaders */
-    int *node_of;  /* [size] index of each rank's node in leaders */
-    int *members;  /* [n_members] ranks on my node, ascending */
+    int n_nodes;  /* nodes with at least one member */
+    int *leaders; /* [n_nodes] lowest rank on each node, nodes in the order of their leaders */
+    int *node_of; /* [size] index of each rank's node in leaders */
+    int *members; /* [n_members] ranks on my node, ascending */
     int n_members;
     int my_member; /* my place in members */
     bool in_order; /* every node holds an unbroken row of ranks: hierarchies keep operand order */
@@ -50,12 +52,13 @@ struct datatype *coll_byte(void); /* MPI_BYTE */
 void coll_barrier(struct schedule *s);
 void coll_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root);
 
-/* send: MPI_IN_PLACE at the root means that its block is in recv already. `recv` counts at the root only. `uniform`
- * (gather, scatter): every rank's block has the same number of bytes and so every rank knows all sizes. */
+/* send: MPI_IN_PLACE at the root means that its block is in recv already. `recv` counts at the root only.
+ * `uniform` (gather, scatter): every rank's block has the same number of bytes and so every rank knows all
+ * sizes. */
 void coll_gather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
                  const struct blocks *recv, bool uniform, int root);
-void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv, MPI_Count recv_count,
-                  struct datatype *recv_type, int root);
+void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
+                  MPI_Count recv_count, struct datatype *recv_type, int root);
 
 /* MPI_IN_PLACE: the own block is in recv already. */
 void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
@@ -70,7 +73,8 @@ void coll_reduce(struct schedule *s, const void *send, void *recv, MPI_Count cou
 void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                     struct op *op);
 /* counts: elements for each rank. MPI_IN_PLACE: all operands are in recv, the result at its start. */
-void coll_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts, struct op *op);
+void coll_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
+                         struct op *op);
 void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                struct op *op);
 void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,

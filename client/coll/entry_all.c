@@ -2,19 +2,18 @@
 /*
  * The MPI functions for allgather and alltoall.
  *
- * Each operation is one static function that writes its steps, for either kind of communicator, and three entries that
- * carry it out at once, start it, or make a persistent request of it.
+ * Each operation is one static function that writes its steps, for either kind of communicator, and three
+ * entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
 #include "client/coll/inter.h"
 #include "client/coll/request.h"
 
-static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
-                      struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
-                      struct datatype *recvtype)
+static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                      void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
 {
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .count = recvcount };
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
         inter_allgather(s, sendbuf, sendcount, sendtype, &recv);
     else
@@ -55,7 +54,7 @@ static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendco
                        struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
                        struct intvec displs, struct datatype *recvtype)
 {
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs };
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs};
     if (comm_is_inter(s->view.comm))
         inter_allgather(s, sendbuf, sendcount, sendtype, &recv);
     else
@@ -96,8 +95,8 @@ int mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatyp
 static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                      void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
 {
-    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .count = sendcount };
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .count = recvcount };
+    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
     else
@@ -138,8 +137,8 @@ static void alltoallv(struct schedule *s, const void *sendbuf, struct intvec sen
                       struct intvec sdispls, struct datatype *sendtype, void *recvbuf,
                       struct intvec recvcounts, struct intvec rdispls, struct datatype *recvtype)
 {
-    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls };
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls };
+    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls};
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls};
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
     else
@@ -168,8 +167,8 @@ int mpi_ialltoallv(const void *sendbuf, struct intvec sendcounts, struct intvec 
 
 int mpi_alltoallv_init(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
                        struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
-                       struct intvec rdispls, struct datatype *recvtype, struct comm *comm,
-                       struct info *info, struct request **ret_request)
+                       struct intvec rdispls, struct datatype *recvtype, struct comm *comm, struct info *info,
+                       struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -182,8 +181,9 @@ static void alltoallw(struct schedule *s, const void *sendbuf, struct intvec sen
                       struct intvec sdispls, const MPI_Datatype sendtypes[], void *recvbuf,
                       struct intvec recvcounts, struct intvec rdispls, const MPI_Datatype recvtypes[])
 {
-    struct blocks send = { .buf = (void *)sendbuf, .types = sendtypes, .counts = sendcounts, .displs = sdispls };
-    struct blocks recv = { .buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls };
+    struct blocks send = {
+        .buf = (void *)sendbuf, .types = sendtypes, .counts = sendcounts, .displs = sdispls};
+    struct blocks recv = {.buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls};
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
     else

@@ -2,8 +2,8 @@
 /*
  * The MPI functions for reductions and scans.
  *
- * Each operation is one static function that writes its steps, for either kind of communicator, and three entries that
- * carry it out at once, start it, or make a persistent request of it.
+ * Each operation is one static function that writes its steps, for either kind of communicator, and three
+ * entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
@@ -15,7 +15,8 @@
 static int check_scan(const struct op *op, const struct datatype *type, const struct comm *comm)
 {
     if (comm_is_inter(comm))
-        return err_set(MPI_ERR_COMM, "a scan needs an intracommunicator, %s is an intercommunicator", comm->name);
+        return err_set(MPI_ERR_COMM, "a scan needs an intracommunicator, %s is an intercommunicator",
+                       comm->name);
     return op_check(op, type);
 }
 
@@ -46,8 +47,8 @@ int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datat
     return schedule_end(&s);
 }
 
-int mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
-                struct op *op, int root, struct comm *comm, struct request **ret_request)
+int mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
+                int root, struct comm *comm, struct request **ret_request)
 {
     int err = check_rooted(op, datatype, root);
     if (err)
@@ -121,7 +122,7 @@ int mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, stru
 static void reduce_scatter(struct schedule *s, const void *sendbuf, void *recvbuf, struct intvec recvcounts,
                            struct datatype *datatype, struct op *op)
 {
-    struct blocks counts = { .buf = recvbuf, .type = datatype, .counts = recvcounts };
+    struct blocks counts = {.buf = recvbuf, .type = datatype, .counts = recvcounts};
     if (comm_is_inter(s->view.comm))
         inter_reduce_scatter(s, sendbuf, recvbuf, &counts, op);
     else
@@ -170,7 +171,7 @@ int mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, struct intvec re
 static void reduce_scatter_block(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count recvcount,
                                  struct datatype *datatype, struct op *op)
 {
-    struct blocks counts = { .buf = recvbuf, .type = datatype, .count = recvcount };
+    struct blocks counts = {.buf = recvbuf, .type = datatype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
         inter_reduce_scatter(s, sendbuf, recvbuf, &counts, op);
     else
@@ -277,8 +278,8 @@ int mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datat
     return schedule_end(&s);
 }
 
-int mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
-                struct op *op, struct comm *comm, struct request **ret_request)
+int mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
+                struct comm *comm, struct request **ret_request)
 {
     int err = check_scan(op, datatype, comm);
     if (err)

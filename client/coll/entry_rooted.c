@@ -2,8 +2,8 @@
 /*
  * The MPI functions for barrier, broadcast, gather and scatter.
  *
- * Each operation is one static function that writes its steps, for either kind of communicator, and three entries that
- * carry it out at once, start it, or make a persistent request of it.
+ * Each operation is one static function that writes its steps, for either kind of communicator, and three
+ * entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
@@ -81,7 +81,7 @@ int mpi_bcast_init(void *buffer, MPI_Count count, struct datatype *datatype, int
 static void gather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                    void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root)
 {
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .count = recvcount };
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
         inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
     else
@@ -122,7 +122,7 @@ static void gatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount
                     void *recvbuf, struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
                     int root)
 {
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs };
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs};
     if (comm_is_inter(s->view.comm))
         inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
     else
@@ -163,7 +163,7 @@ int mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *
 static void scatter(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                     void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root)
 {
-    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .count = sendcount };
+    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
     if (comm_is_inter(s->view.comm))
         inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
     else
@@ -201,10 +201,10 @@ int mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, struct datatype *
 }
 
 static void scatterv(struct schedule *s, const void *sendbuf, struct intvec sendcounts, struct intvec displs,
-                     struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
-                     struct datatype *recvtype, int root)
+                     struct datatype *sendtype, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                     int root)
 {
-    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = displs };
+    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = displs};
     if (comm_is_inter(s->view.comm))
         inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
     else

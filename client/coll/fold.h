@@ -2,8 +2,8 @@
 /*
  * Fitting any number of ranks to the algorithms that want a power of two.
  *
- * Of the first 2 * (p - p2) ranks, each even one folds its operand into the odd one above it and sits out; the others
- * are renumbered 0 .. p2-1 in order. Neighbours fold, so the order of operands is kept.
+ * Of the first 2 * (p - p2) ranks, each even one folds its operand into the odd one above it and sits out;
+ * the others are renumbered 0 .. p2-1 in order. Neighbours fold, so the order of operands is kept.
  */
 #ifndef MOTET_CLIENT_COLL_FOLD_H
 #define MOTET_CLIENT_COLL_FOLD_H
@@ -17,7 +17,7 @@ struct fold {
 
 static inline struct fold fold_of(const struct schedule *s)
 {
-    struct fold f = { .pof2 = coll_pof2(s->view.size) };
+    struct fold f = {.pof2 = coll_pof2(s->view.size)};
     f.rest = s->view.size - f.pof2;
     if (s->view.rank >= 2 * f.rest)
         f.rank = s->view.rank - f.rest;

@@ -3,12 +3,13 @@
 #include "client/coll/coll.h"
 #include "client/coll/select.h"
 
-/* Receives of the root under way at a time: enough to keep every sender busy, few enough for the match queue. */
+/* Receives of the root under way at a time: enough to keep every sender busy, few enough for the match queue.
+ */
 #define LINEAR_WINDOW 64
 
 /* Every rank sends to the root. (p - 1) alpha + n beta at the root; no byte is moved twice. */
-static void gather_linear(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
-                          const struct blocks *recv, int root)
+static void gather_linear(struct schedule *s, const void *send, MPI_Count send_count,
+                          struct datatype *send_type, const struct blocks *recv, int root)
 {
     int rank = s->view.rank, size = s->view.size;
     if (rank != root) {
@@ -31,10 +32,10 @@ static void gather_linear(struct schedule *s, const void *send, MPI_Count send_c
     schedule_wait(s);
 }
 
-/* Binomial tree over ranks relative to the root: a rank collects the blocks of its subtree as packed bytes, in order,
- * and passes them up in one message. log2 p alpha + (p - 1) n beta. */
-static void gather_binomial(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
-                            const struct blocks *recv, int root)
+/* Binomial tree over ranks relative to the root: a rank collects the blocks of its subtree as packed bytes,
+ * in order, and passes them up in one message. log2 p alpha + (p - 1) n beta. */
+static void gather_binomial(struct schedule *s, const void *send, MPI_Count send_count,
+                            struct datatype *send_type, const struct blocks *recv, int root)
 {
     int size = s->view.size, relative = (s->view.rank - root + size) % size;
     bool in_place = send == MPI_IN_PLACE; /* only at the root */
@@ -50,7 +51,8 @@ static void gather_binomial(struct schedule *s, const void *send, MPI_Count send
     unsigned char *packed = schedule_temp(s, (size_t)(n_blocks * block_bytes));
     for (int child = 1; child < mask && relative + child < size; child *= 2) {
         int n = relative + 2 * child < size ? child : size - relative - child;
-        schedule_irecv(s, packed + child * block_bytes, n * block_bytes, coll_byte(), (relative + child + root) % size);
+        schedule_irecv(s, packed + child * block_bytes, n * block_bytes, coll_byte(),
+                       (relative + child + root) % size);
     }
     if (relative) {
         schedule_copy(s, send, send_count, send_type, packed, block_bytes, coll_byte());

@@ -27,8 +27,8 @@ static bool split(struct schedule *s, int root, struct levels *ret_levels)
         leaders[root_node] = root;
     }
     *ret_levels = (struct levels){
-        .node = { .comm = comm, .rank = c->my_member, .size = c->n_members, .map = c->members },
-        .leaders = { .comm = comm, .rank = -1, .size = c->n_nodes, .map = leaders },
+        .node = {.comm = comm, .rank = c->my_member, .size = c->n_members, .map = c->members},
+        .leaders = {.comm = comm, .rank = -1, .size = c->n_nodes, .map = leaders},
         .root_node = root_node,
     };
     for (int i = 0; i < c->n_members; i++)
@@ -96,8 +96,8 @@ void hierarchy_bcast(struct schedule *s, void *buf, MPI_Count count, struct data
     schedule_leave(s, whole);
 }
 
-void hierarchy_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                      struct op *op, int root)
+void hierarchy_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                      struct datatype *type, struct op *op, int root)
 {
     struct levels levels;
     if (!split(s, root, &levels))
@@ -106,7 +106,8 @@ void hierarchy_reduce(struct schedule *s, const void *send, void *recv, MPI_Coun
     bool leads = levels.leaders.rank >= 0, is_root = whole.rank == root;
     void *partial = is_root ? recv : leads ? schedule_temp_typed(s, count, type) : NULL;
     schedule_enter(s, levels.node);
-    coll_reduce(s, is_root && send == recv ? MPI_IN_PLACE : send, partial, count, type, op, levels.node_leader);
+    coll_reduce(s, is_root && send == recv ? MPI_IN_PLACE : send, partial, count, type, op,
+                levels.node_leader);
     if (leads) {
         schedule_enter(s, levels.leaders);
         coll_reduce(s, is_root ? MPI_IN_PLACE : partial, recv, count, type, op, levels.root_node);
@@ -114,8 +115,8 @@ void hierarchy_reduce(struct schedule *s, const void *send, void *recv, MPI_Coun
     schedule_leave(s, whole);
 }
 
-void hierarchy_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                         struct op *op)
+void hierarchy_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                         struct datatype *type, struct op *op)
 {
     struct levels levels;
     if (!split(s, -1, &levels))

@@ -6,7 +6,7 @@
 static struct schedule_view enter_local(struct schedule *s)
 {
     struct comm *local = s->view.comm->local_comm;
-    return schedule_enter(s, (struct schedule_view){ .comm = local, .rank = local->rank, .size = local->size });
+    return schedule_enter(s, (struct schedule_view){.comm = local, .rank = local->rank, .size = local->size});
 }
 
 static int remote_size(const struct schedule *s)
@@ -14,7 +14,8 @@ static int remote_size(const struct schedule *s)
     return comm_remote_size(s->view.comm);
 }
 
-/* Rank 0 leaves the first barrier when its group is complete, and enters the second one when the other group is. */
+/* Rank 0 leaves the first barrier when its group is complete, and enters the second one when the other group
+ * is. */
 void inter_barrier(struct schedule *s)
 {
     struct schedule_view inter = enter_local(s);
@@ -79,8 +80,8 @@ void inter_scatter(struct schedule *s, const struct blocks *send, void *recv, MP
     schedule_wait(s);
 }
 
-/* Each group's rank 0 collects the blocks of the other group, packs them when they do not lie in a row, and hands them
- * round. */
+/* Each group's rank 0 collects the blocks of the other group, packs them when they do not lie in a row, and
+ * hands them round. */
 void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
                      const struct blocks *recv)
 {
@@ -99,8 +100,8 @@ void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count,
     if (s->broken)
         return;
     for (int i = 0; !regular && s->view.rank == 0 && i < n; at += blocks_bytes(recv, i), i++)
-        schedule_copy(s, blocks_at(recv, i), blocks_count(recv, i), recv->type, packed + at, blocks_bytes(recv, i),
-                      coll_byte());
+        schedule_copy(s, blocks_at(recv, i), blocks_count(recv, i), recv->type, packed + at,
+                      blocks_bytes(recv, i), coll_byte());
     struct schedule_view inter = enter_local(s);
     if (regular)
         coll_bcast(s, recv->buf, n * recv->count, recv->type, 0);
@@ -108,8 +109,8 @@ void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count,
         coll_bcast(s, packed, total, coll_byte(), 0);
     schedule_leave(s, inter);
     for (int i = 0; !regular && s->view.rank != 0 && i < n; at += blocks_bytes(recv, i), i++)
-        schedule_copy(s, packed + at, blocks_bytes(recv, i), coll_byte(), blocks_at(recv, i), blocks_count(recv, i),
-                      recv->type);
+        schedule_copy(s, packed + at, blocks_bytes(recv, i), coll_byte(), blocks_at(recv, i),
+                      blocks_count(recv, i), recv->type);
 }
 
 void inter_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv)
@@ -128,7 +129,8 @@ void inter_alltoall(struct schedule *s, const struct blocks *send, const struct 
 }
 
 /* The local group's result, in rank 0's returned buffer. */
-static void *reduce_locally(struct schedule *s, const void *send, MPI_Count count, struct datatype *type, struct op *op)
+static void *reduce_locally(struct schedule *s, const void *send, MPI_Count count, struct datatype *type,
+                            struct op *op)
 {
     struct schedule_view inter = enter_local(s);
     void *result = s->view.rank == 0 ? schedule_temp_typed(s, count, type) : NULL;
@@ -164,7 +166,8 @@ void inter_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count
     schedule_leave(s, inter);
 }
 
-void inter_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts, struct op *op)
+void inter_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
+                          struct op *op)
 {
     int n = s->view.comm->size;
     MPI_Count count = blocks_first(counts, n);

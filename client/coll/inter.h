@@ -2,10 +2,10 @@
 /*
  * Collectives on intercommunicators (MPI-5.0 section 6.2.2): data goes from one group to the other.
  *
- * Where a group acts as one, its rank 0 speaks for it and the local part runs over comm->local_comm with the algorithms
- * for intracommunicators. Arguments as in coll.h; roots are MPI_ROOT, MPI_PROC_NULL or a rank of the remote group.
- * Blocks with one entry per rank describe the group that the standard says: the remote one for what is received in
- * gather, allgather and alltoall, the local one in reduce_scatter.
+ * Where a group acts as one, its rank 0 speaks for it and the local part runs over comm->local_comm with the
+ * algorithms for intracommunicators. Arguments as in coll.h; roots are MPI_ROOT, MPI_PROC_NULL or a rank of
+ * the remote group. Blocks with one entry per rank describe the group that the standard says: the remote one
+ * for what is received in gather, allgather and alltoall, the local one in reduce_scatter.
  */
 #ifndef MOTET_CLIENT_COLL_INTER_H
 #define MOTET_CLIENT_COLL_INTER_H
@@ -25,6 +25,7 @@ void inter_reduce(struct schedule *s, const void *send, void *recv, MPI_Count co
                   struct op *op, int root);
 void inter_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                      struct op *op);
-void inter_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts, struct op *op);
+void inter_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
+                          struct op *op);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * MPI_Allreduce and MPI_Reduce of long operands (Rabenseifner 2004).
  *
- * Reduce-scatter by halving the vector while the distance doubles, then an allgather (or a gather to the root) that
- * goes the same way back. 2 log2 p alpha + 2 (p - 1)/p n beta + (p - 1)/p n gamma for powers of two. Doubling the
- * distance combines neighbours first, so the order of operands is kept; each element is reduced on one rank, so all
- * ranks get the same bits.
+ * Reduce-scatter by halving the vector while the distance doubles, then an allgather (or a gather to the
+ * root) that goes the same way back. 2 log2 p alpha + 2 (p - 1)/p n beta + (p - 1)/p n gamma for powers of
+ * two. Doubling the distance combines neighbours first, so the order of operands is kept; each element is
+ * reduced on one rank, so all ranks get the same bits.
  */
 #include "client/coll/algorithms.h"
 #include "client/coll/fold.h"
@@ -41,8 +41,10 @@ static void combine(struct schedule *s, void *received, void *acc, MPI_Count cou
     }
 }
 
-/* Folds and halves. False for a rank that sits out: its operand was taken from `send`, h->acc is not touched. */
-static bool reduce_halves(struct schedule *s, struct halving *h, const void *send, MPI_Count count, struct op *op)
+/* Folds and halves. False for a rank that sits out: its operand was taken from `send`, h->acc is not touched.
+ */
+static bool reduce_halves(struct schedule *s, struct halving *h, const void *send, MPI_Count count,
+                          struct op *op)
 {
     int partner = fold_partner(&h->fold, s->view.rank);
     if (h->fold.rank < 0) {
@@ -80,10 +82,10 @@ static void other_half(const struct halving *h, int k, MPI_Count *ret_first, MPI
     *ret_n = (upper ? mid : h->end[k]) - *ret_first;
 }
 
-void allreduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                            struct op *op)
+void allreduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                            struct datatype *type, struct op *op)
 {
-    struct halving h = { .fold = fold_of(s), .acc = recv, .type = type };
+    struct halving h = {.fold = fold_of(s), .acc = recv, .type = type};
     int partner = fold_partner(&h.fold, s->view.rank);
     if (!reduce_halves(s, &h, send, count, op)) {
         schedule_recv(s, recv, count, type, partner);
@@ -100,11 +102,11 @@ void allreduce_rabenseifner(struct schedule *s, const void *send, void *recv, MP
         schedule_send(s, recv, count, type, partner);
 }
 
-void reduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                         struct op *op, int root)
+void reduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                         struct datatype *type, struct op *op, int root)
 {
     int rank = s->view.rank;
-    struct halving h = { .fold = fold_of(s), .type = type };
+    struct halving h = {.fold = fold_of(s), .type = type};
     /* The gather runs to the root, or to the partner that holds the operand of a root that sits out. */
     bool root_sits_out = root < 2 * h.fold.rest && root % 2 == 0;
     int target = root_sits_out ? root + 1 : root;

@@ -5,8 +5,8 @@
 #include "client/coll/select.h"
 
 /* Sends the tree's result from its top to the root where they differ. */
-static void hand_to_root(struct schedule *s, const void *result, void *recv, MPI_Count count, struct datatype *type,
-                         int top, int root)
+static void hand_to_root(struct schedule *s, const void *result, void *recv, MPI_Count count,
+                         struct datatype *type, int top, int root)
 {
     if (s->view.rank == top)
         schedule_send(s, result, count, type, root);
@@ -14,9 +14,10 @@ static void hand_to_root(struct schedule *s, const void *result, void *recv, MPI
         schedule_recv(s, recv, count, type, top);
 }
 
-/* Binomial tree: the operands of a subtree, an unbroken row of ranks, meet at its lowest rank. Operations that do not
- * commute start the rows at rank 0 and hand the result to the root. ceil(log2 p)(alpha + n beta + n gamma).
- * Received operands become the accumulator in turn, so that nothing is copied but the result of an odd chain. */
+/* Binomial tree: the operands of a subtree, an unbroken row of ranks, meet at its lowest rank. Operations
+ * that do not commute start the rows at rank 0 and hand the result to the root. ceil(log2 p)(alpha + n beta +
+ * n gamma). Received operands become the accumulator in turn, so that nothing is copied but the result of an
+ * odd chain. */
 void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                      struct op *op, int root)
 {
@@ -27,7 +28,8 @@ void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count
     const void *acc = send;
     if (n_children > 0) {
         bool into_recv = relative == 0 && rank == root;
-        bool clash = into_recv && send == recv && n_children % 2; /* the first receive would overwrite the operand */
+        bool clash =
+            into_recv && send == recv && n_children % 2; /* the first receive would overwrite the operand */
         void *last = into_recv ? recv : schedule_temp_typed(s, count, type);
         void *other = n_children > 1 || clash ? schedule_temp_typed(s, count, type) : NULL;
         if (clash) {

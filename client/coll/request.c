@@ -70,8 +70,8 @@ static int start(struct request *request)
     return MPI_SUCCESS;
 }
 
-static const struct request_ops nonblocking_ops = { .destroy = destroy };
-static const struct request_ops persistent_ops = { .destroy = destroy, .start = start };
+static const struct request_ops nonblocking_ops = {.destroy = destroy};
+static const struct request_ops persistent_ops = {.destroy = destroy, .start = start};
 
 static int make(struct schedule *s, bool persistent, struct coll_request **ret_request)
 {

@@ -2,15 +2,15 @@
 /*
  * MPI_Scan and MPI_Exscan: recursive doubling (Hillis and Steele 1986, on blocks of ranks).
  *
- * In round k the ranks that differ in bit k exchange the combined operand of their blocks of 2^k ranks; what comes from
- * below also goes into the result. ceil(log2 p)(alpha + n beta + 2 n gamma). The order of operands is kept. A block that
- * is cut off at the end of the ranks is never needed by a higher one, so any p will do.
+ * In round k the ranks that differ in bit k exchange the combined operand of their blocks of 2^k ranks; what
+ * comes from below also goes into the result. ceil(log2 p)(alpha + n beta + 2 n gamma). The order of operands
+ * is kept. A block that is cut off at the end of the ranks is never needed by a higher one, so any p will do.
  */
 #include "client/coll/coll.h"
 
 /* `result` gets the operands of all ranks below (and, if inclusive, this one's). */
-static void scan_doubling(struct schedule *s, const void *send, void *result, MPI_Count count, struct datatype *type,
-                          struct op *op, bool inclusive)
+static void scan_doubling(struct schedule *s, const void *send, void *result, MPI_Count count,
+                          struct datatype *type, struct op *op, bool inclusive)
 {
     int rank = s->view.rank, size = s->view.size;
     void *block = schedule_temp_typed(s, count, type), *other = schedule_temp_typed(s, count, type);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Scatter and MPI_Scatterv: binomial tree for short blocks of one size, from the root to everyone otherwise. */
+/* MPI_Scatter and MPI_Scatterv: binomial tree for short blocks of one size, from the root to everyone
+ * otherwise. */
 #include "client/coll/coll.h"
 #include "client/coll/select.h"
 
@@ -25,8 +26,8 @@ static void scatter_linear(struct schedule *s, const struct blocks *send, void *
             schedule_wait(s);
     }
     if (recv != MPI_IN_PLACE)
-        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root), recv, recv_count,
-                      recv_type);
+        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root), recv,
+                      recv_count, recv_type);
     schedule_wait(s);
 }
 
@@ -61,7 +62,8 @@ static void scatter_binomial(struct schedule *s, const struct blocks *send, void
         if (relative + mask >= size)
             continue;
         int n = relative + 2 * mask < size ? mask : size - relative - mask;
-        schedule_isend(s, packed + mask * block_bytes, n * block_bytes, coll_byte(), (relative + mask + root) % size);
+        schedule_isend(s, packed + mask * block_bytes, n * block_bytes, coll_byte(),
+                       (relative + mask + root) % size);
     }
     if (relative)
         schedule_copy(s, packed, block_bytes, coll_byte(), recv, recv_count, recv_type);
@@ -70,8 +72,8 @@ static void scatter_binomial(struct schedule *s, const struct blocks *send, void
     schedule_wait(s);
 }
 
-void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv, MPI_Count recv_count,
-                  struct datatype *recv_type, int root)
+void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
+                  MPI_Count recv_count, struct datatype *recv_type, int root)
 {
     MPI_Count n_bytes = 0;
     if (uniform) {

@@ -28,11 +28,12 @@ struct schedule_temp {
     _Alignas(64) unsigned char bytes[];
 };
 
-/* ---- life ---------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void init(struct schedule *s, struct comm *comm, bool recording)
 {
-    s->view = (struct schedule_view){ .comm = comm, .rank = comm->rank, .size = comm->size, .map = NULL };
+    s->view = (struct schedule_view){.comm = comm, .rank = comm->rank, .size = comm->size, .map = NULL};
     s->tag = 0;
     s->err = MPI_SUCCESS;
     s->recording = recording;
@@ -157,7 +158,8 @@ void *schedule_temp_typed(struct schedule *s, MPI_Count count, const struct data
     return p ? (void *)((uintptr_t)p - (uintptr_t)low) : NULL;
 }
 
-/* ---- recording ----------------------------------------------------------------------------------------------- */
+/* ---- recording
+ * ----------------------------------------------------------------------------------------------- */
 
 static struct schedule_step *record(struct schedule *s, enum step_kind kind)
 {
@@ -172,7 +174,7 @@ static struct schedule_step *record(struct schedule *s, enum step_kind kind)
         s->max_steps = max;
     }
     struct schedule_step *step = &s->steps[s->n_steps++];
-    *step = (struct schedule_step){ .kind = kind };
+    *step = (struct schedule_step){.kind = kind};
     return step;
 }
 
@@ -182,15 +184,16 @@ static struct datatype *hold_type(struct datatype *type)
     return type;
 }
 
-/* ---- carrying out -------------------------------------------------------------------------------------------- */
+/* ---- carrying out
+ * -------------------------------------------------------------------------------------------- */
 
 static inline int comm_rank_of(const struct schedule *s, int view_rank)
 {
     return s->view.map ? s->view.map[view_rank] : view_rank;
 }
 
-/* Room for more than n pending requests; false: no memory. A recorded schedule does this while it is recorded, so
- * that its run never allocates. */
+/* Room for more than n pending requests; false: no memory. A recorded schedule does this while it is
+ * recorded, so that its run never allocates. */
 static bool reserve_pending(struct schedule *s, int n)
 {
     if (n < s->max_pending)
@@ -216,8 +219,8 @@ static struct schedule_step *record_post(struct schedule *s, enum step_kind kind
     return record(s, kind);
 }
 
-static void post_send(struct schedule *s, struct comm *comm, const void *buf, MPI_Count count, struct datatype *type,
-                      int peer)
+static void post_send(struct schedule *s, struct comm *comm, const void *buf, MPI_Count count,
+                      struct datatype *type, int peer)
 {
     if (!reserve_pending(s, s->n_pending)) {
         out_of_memory(s);
@@ -228,8 +231,8 @@ static void post_send(struct schedule *s, struct comm *comm, const void *buf, MP
     s->pending[s->n_pending++] = r;
 }
 
-static void post_recv(struct schedule *s, struct comm *comm, void *buf, MPI_Count count, struct datatype *type,
-                      int peer)
+static void post_recv(struct schedule *s, struct comm *comm, void *buf, MPI_Count count,
+                      struct datatype *type, int peer)
 {
     if (!reserve_pending(s, s->n_pending)) {
         out_of_memory(s);
@@ -254,7 +257,8 @@ static void carry_out_copy(const void *src, MPI_Count src_count, struct datatype
         datatype_copy(src, src_count, src_type, dst, dst_count, dst_type);
 }
 
-/* ---- the calls of the algorithms ------------------------------------------------------------------------------ */
+/* ---- the calls of the algorithms
+ * ------------------------------------------------------------------------------ */
 
 void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type, int to)
 {
@@ -262,7 +266,8 @@ void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct 
         schedule_isend(s, buf, count, type, to);
         schedule_wait(s);
     } else if (to >= 0 && !s->broken) {
-        note(s, p2p_send(buf, count, type, comm_rank_of(s, to), s->tag, s->view.comm, P2P_CONTEXT_COLL, P2P_STANDARD));
+        note(s, p2p_send(buf, count, type, comm_rank_of(s, to), s->tag, s->view.comm, P2P_CONTEXT_COLL,
+                         P2P_STANDARD));
     }
 }
 
@@ -289,8 +294,9 @@ void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount, s
         schedule_isend(s, sbuf, scount, stype, to);
         schedule_wait(s);
     } else if (!s->broken) {
-        note(s, p2p_sendrecv(sbuf, scount, stype, comm_rank_of(s, to), s->tag, rbuf, rcount, rtype,
-                             comm_rank_of(s, from), s->tag, s->view.comm, P2P_CONTEXT_COLL, MPI_STATUS_IGNORE));
+        note(s,
+             p2p_sendrecv(sbuf, scount, stype, comm_rank_of(s, to), s->tag, rbuf, rcount, rtype,
+                          comm_rank_of(s, from), s->tag, s->view.comm, P2P_CONTEXT_COLL, MPI_STATUS_IGNORE));
     }
 }
 
@@ -370,8 +376,8 @@ void schedule_wait_one(struct schedule *s, int id)
     }
 }
 
-void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, struct datatype *src_type, void *dst,
-                   MPI_Count dst_count, struct datatype *dst_type)
+void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, struct datatype *src_type,
+                   void *dst, MPI_Count dst_count, struct datatype *dst_type)
 {
     if (s->broken || (src == dst && src_type == dst_type))
         return;
@@ -426,7 +432,8 @@ void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int labe
     step->peer = label;
 }
 
-/* ---- running a recorded schedule ------------------------------------------------------------------------------- */
+/* ---- running a recorded schedule
+ * ------------------------------------------------------------------------------- */
 
 static bool all_complete(const struct schedule *s)
 {

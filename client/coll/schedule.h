@@ -2,16 +2,17 @@
 /*
  * Schedules: the program of sends, receives, copies and reductions that one collective is for this rank.
  *
- * Every algorithm of this folder is written once, against these calls. A schedule in the mode "now" carries each call
- * out at once (blocking collectives: a branch per call, no allocation on the short path); in the mode "recorded" it
- * keeps the calls as steps, which progress advances later (nonblocking and persistent collectives). That works because
- * the control flow of a collective depends on ranks, counts and types only, never on the data.
+ * Every algorithm of this folder is written once, against these calls. A schedule in the mode "now" carries
+ * each call out at once (blocking collectives: a branch per call, no allocation on the short path); in the
+ * mode "recorded" it keeps the calls as steps, which progress advances later (nonblocking and persistent
+ * collectives). That works because the control flow of a collective depends on ranks, counts and types only,
+ * never on the data.
  *
- * Used with the library lock held. A schedule of the mode "now" lives on the caller's stack; a recorded one belongs to
- * its request.
+ * Used with the library lock held. A schedule of the mode "now" lives on the caller's stack; a recorded one
+ * belongs to its request.
  *
- * Errors stick: the first one is kept in `err`, the steps that follow are still carried out so that no other rank is
- * left waiting; only when memory is missing (`broken`) they are skipped.
+ * Errors stick: the first one is kept in `err`, the steps that follow are still carried out so that no other
+ * rank is left waiting; only when memory is missing (`broken`) they are skipped.
  */
 #ifndef MOTET_CLIENT_COLL_SCHEDULE_H
 #define MOTET_CLIENT_COLL_SCHEDULE_H
@@ -24,16 +25,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Scratch and pending requests that a blocking collective has without malloc. 16 requests: a linear exchange among 9
- * ranks. 1 KiB: the two operands of a latency-bound reduction. */
+/* Scratch and pending requests that a blocking collective has without malloc. 16 requests: a linear exchange
+ * among 9 ranks. 1 KiB: the two operands of a latency-bound reduction. */
 #define SCHEDULE_INLINE_PENDING 16
 #define SCHEDULE_SCRATCH_BYTES  1024
 
 struct schedule_step;
 struct schedule_temp;
 
-/* The ranks an algorithm runs over: all of a communicator, those of one node, the leaders of the nodes, or (for the
- * exchange phase of intercommunicators) the remote group. Algorithms speak of 0..size-1; map gives communicator ranks. */
+/* The ranks an algorithm runs over: all of a communicator, those of one node, the leaders of the nodes, or
+ * (for the exchange phase of intercommunicators) the remote group. Algorithms speak of 0..size-1; map gives
+ * communicator ranks. */
 struct schedule_view {
     struct comm *comm;
     int rank, size;
@@ -57,9 +59,9 @@ struct schedule {
     struct comm *owner;
     struct schedule_step *steps;
     int n_steps, max_steps;
-    int n_posts;      /* send and receive steps since the last full wait while recording */
-    int next_step;    /* where the run stands */
-    bool advancing;   /* guards against progress called from within a step */
+    int n_posts;    /* send and receive steps since the last full wait while recording */
+    int next_step;  /* where the run stands */
+    bool advancing; /* guards against progress called from within a step */
 
     struct request *inline_pending[SCHEDULE_INLINE_PENDING];
     _Alignas(64) unsigned char scratch[SCHEDULE_SCRATCH_BYTES];
@@ -74,8 +76,8 @@ int schedule_end(struct schedule *s);
 struct schedule *schedule_new(struct comm *comm, int tag);
 void schedule_free(struct schedule *s); /* NULL is fine */
 
-/* Runs a recorded schedule as far as it gets without waiting; true when its end is reached (also after errors).
- * schedule_rewind makes it ready for the next start of a persistent collective. */
+/* Runs a recorded schedule as far as it gets without waiting; true when its end is reached (also after
+ * errors). schedule_rewind makes it ready for the next start of a persistent collective. */
 bool schedule_advance(struct schedule *s);
 void schedule_rewind(struct schedule *s);
 
@@ -86,36 +88,40 @@ static inline void schedule_leave(struct schedule *s, struct schedule_view old)
     s->view = old;
 }
 
-/* Blocking transfers, as the algorithm sees it. Peers are ranks of the view; negative ones (MPI_PROC_NULL) do nothing. */
+/* Blocking transfers, as the algorithm sees it. Peers are ranks of the view; negative ones (MPI_PROC_NULL) do
+ * nothing. */
 void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type, int to);
 void schedule_recv(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int from);
-void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount, struct datatype *stype, int to, void *rbuf,
-                       MPI_Count rcount, struct datatype *rtype, int from);
+void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount, struct datatype *stype, int to,
+                       void *rbuf, MPI_Count rcount, struct datatype *rtype, int from);
 
-/* Nonblocking ones: complete at schedule_wait. The returned number is for schedule_wait_one until the next full wait. */
+/* Nonblocking ones: complete at schedule_wait. The returned number is for schedule_wait_one until the next
+ * full wait. */
 int schedule_isend(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type, int to);
 int schedule_irecv(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int from);
 void schedule_wait(struct schedule *s);
 void schedule_wait_one(struct schedule *s, int id);
 
-/* dst = src. The two may be of different types with equal signature; they do not overlap, or they are the same address and
- * type (MPI_BOTTOM as both with different types is a copy). */
-void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, struct datatype *src_type, void *dst,
-                   MPI_Count dst_count, struct datatype *dst_type);
+/* dst = src. The two may be of different types with equal signature; they do not overlap, or they are the
+ * same address and type (MPI_BOTTOM as both with different types is a copy). */
+void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, struct datatype *src_type,
+                   void *dst, MPI_Count dst_count, struct datatype *dst_type);
 
 /* inout[i] = in[i] op inout[i]: `in` is the operand of the lower ranks. */
 void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count count, struct datatype *type,
                      struct op *op);
 
-/* Calls fn(arg) at this place of the run. It returns an error class, or SCHEDULE_AGAIN to run again from the step
- * number `label` (a value of schedule_label; meant for retries). Only in recorded schedules. */
+/* Calls fn(arg) at this place of the run. It returns an error class, or SCHEDULE_AGAIN to run again from the
+ * step number `label` (a value of schedule_label; meant for retries). Only in recorded schedules. */
 #define SCHEDULE_AGAIN (-1)
 int schedule_label(const struct schedule *s);
 void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int label);
 
-/* Memory that lives as long as the schedule; NULL (and s->broken) when there is none. Size 0 gives a valid pointer. */
+/* Memory that lives as long as the schedule; NULL (and s->broken) when there is none. Size 0 gives a valid
+ * pointer. */
 void *schedule_temp(struct schedule *s, size_t n_bytes);
-/* The same for `count` elements of a type: the address to use as buffer (its lower bound may lie elsewhere). */
+/* The same for `count` elements of a type: the address to use as buffer (its lower bound may lie elsewhere).
+ */
 void *schedule_temp_typed(struct schedule *s, MPI_Count count, const struct datatype *type);
 
 #endif

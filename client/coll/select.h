@@ -2,8 +2,9 @@
 /*
  * Which algorithm a collective uses: a table of rules by number of ranks, bytes and the shape of the cluster.
  *
- * All ranks of a call must choose alike, so a choice depends only on what every rank knows. MOTET_COLL_<FAMILY>=<name>
- * (MOTET_COLL_BCAST=pipeline) forces an algorithm wherever it is applicable, for tests and measurements.
+ * All ranks of a call must choose alike, so a choice depends only on what every rank knows.
+ * MOTET_COLL_<FAMILY>=<name> (MOTET_COLL_BCAST=pipeline) forces an algorithm wherever it is applicable, for
+ * tests and measurements.
  */
 #ifndef MOTET_CLIENT_COLL_SELECT_H
 #define MOTET_CLIENT_COLL_SELECT_H
@@ -55,7 +56,8 @@ enum select_name {
 
 /* n_bytes: what the family's table is ordered by (message, block, or total for allgather and reduce_scatter).
  * regular: the operation commutes (reductions), or all blocks are of one size (allgather, alltoall). */
-enum select_name select_algorithm(enum select_family family, const struct schedule *s, MPI_Count n_bytes, bool regular);
+enum select_name select_algorithm(enum select_family family, const struct schedule *s, MPI_Count n_bytes,
+                                  bool regular);
 
 /* Reads MOTET_COLL_*. MPI_ERR_OTHER with a text for a name that does not exist. */
 int select_init(void);

@@ -5,8 +5,9 @@
 #include "client/coll/coll.h"
 #include "client/core/err.h"
 
-/* 64 Ki communicators at a time in one process: 8 KiB of bitmap. A word of 64 ids fits into the shortest message. */
-#define N_WORDS 1024u
+/* 64 Ki communicators at a time in one process: 8 KiB of bitmap. A word of 64 ids fits into the shortest
+ * message. */
+#define N_WORDS      1024u
 #define IDS_PER_WORD 64u
 
 /* Ids are handed out in fours: point-to-point and collective context, and both again for the hidden local
@@ -56,7 +57,8 @@ void context_init(void)
 
 void context_begin(struct context_try *t, uint32_t parent_id, int tag)
 {
-    *t = (struct context_try){ .start = (uint32_t)(hash_mix64((uint64_t)parent_id << 32 | (uint32_t)tag) % N_WORDS) };
+    *t = (struct context_try){
+        .start = (uint32_t)(hash_mix64((uint64_t)parent_id << 32 | (uint32_t)tag) % N_WORDS)};
 }
 
 void context_offer(struct context_try *t)
@@ -101,7 +103,8 @@ void context_vote(struct schedule *s, struct context_try *t)
         return;
     }
     struct comm *local = s->view.comm->local_comm;
-    struct schedule_view inter = schedule_enter(s, (struct schedule_view){ local, local->rank, local->size, NULL });
+    struct schedule_view inter =
+        schedule_enter(s, (struct schedule_view){local, local->rank, local->size, NULL});
     coll_reduce(s, local->rank == 0 ? MPI_IN_PLACE : t->vote, t->vote, 2, type, band, 0);
     schedule_leave(s, inter);
     if (local->rank == 0) {
@@ -109,7 +112,7 @@ void context_vote(struct schedule *s, struct context_try *t)
         schedule_sendrecv(s, t->vote, 2, type, 0, remote, 2, type, 0);
         schedule_reduce(s, remote, t->vote, 2, type, band);
     }
-    schedule_enter(s, (struct schedule_view){ local, local->rank, local->size, NULL });
+    schedule_enter(s, (struct schedule_view){local, local->rank, local->size, NULL});
     coll_bcast(s, t->vote, 2, type, 0);
     schedule_leave(s, inter);
 }

@@ -2,17 +2,19 @@
 /*
  * Context ids: the number by which the messages of one communicator are told from those of all others.
  *
- * A new id must be free at every member. Each member keeps a bitmap of the ids it uses; to agree on one, every member
- * offers the free ids of one word of the bitmap, the offers are ANDed over the members, and the lowest common bit wins.
- * Which word is tried depends only on what the members share (the parent's context, a tag, the number of the attempt).
+ * A new id must be free at every member. Each member keeps a bitmap of the ids it uses; to agree on one,
+ * every member offers the free ids of one word of the bitmap, the offers are ANDed over the members, and the
+ * lowest common bit wins. Which word is tried depends only on what the members share (the parent's context, a
+ * tag, the number of the attempt).
  *
- * Several agreements may be under way in one process at the same time (threads, nonblocking duplication). A word that
- * one of them has on offer is not offered by another; that one then offers nothing, its members all see that they
- * collided, and try the next word. No agreement ever waits for another one, so none can be part of a deadlock; an id is
- * never handed out twice because no bit is on offer twice. (A whole mask owned by one agreement at a time, the usual
- * way, makes the agreements of a process wait for each other.)
+ * Several agreements may be under way in one process at the same time (threads, nonblocking duplication). A
+ * word that one of them has on offer is not offered by another; that one then offers nothing, its members all
+ * see that they collided, and try the next word. No agreement ever waits for another one, so none can be part
+ * of a deadlock; an id is never handed out twice because no bit is on offer twice. (A whole mask owned by one
+ * agreement at a time, the usual way, makes the agreements of a process wait for each other.)
  *
- * An id is given back when its communicator is destroyed; it is reused once every member of the new one has done so.
+ * An id is given back when its communicator is destroyed; it is reused once every member of the new one has
+ * done so.
  */
 #ifndef MOTET_CLIENT_COMM_CONTEXT_H
 #define MOTET_CLIENT_COMM_CONTEXT_H
@@ -24,26 +26,28 @@
 #define CONTEXT_AGAIN SCHEDULE_AGAIN
 
 struct context_try {
-    uint64_t vote[2]; /* free ids offered; all ones: the word was not on offer elsewhere. ANDed over the members. */
+    uint64_t vote[2]; /* free ids offered; all ones: the word was not on offer elsewhere. ANDed over the
+                         members. */
     bool holds;       /* this attempt has the word on offer */
     uint32_t word;    /* of this attempt */
     uint32_t start;   /* word of the first attempt */
     uint32_t n_full;  /* attempts that found the word free of collisions, but no common id */
     uint32_t attempt;
-    uint32_t id;      /* the result */
+    uint32_t id; /* the result */
 };
 
 /* Once, before the first communicator. */
 void context_init(void);
 
-/* The members must agree on parent_id and tag, and should make them differ from those of agreements at the same time. */
+/* The members must agree on parent_id and tag, and should make them differ from those of agreements at the
+ * same time. */
 void context_begin(struct context_try *t, uint32_t parent_id, int tag);
 
 /* Fills vote for the next attempt. */
 void context_offer(struct context_try *t);
 
-/* Takes the ANDed vote: MPI_SUCCESS with t->id, which is now in use here, CONTEXT_AGAIN to offer and vote once more, or
- * MPI_ERR_OTHER when no id is left. */
+/* Takes the ANDed vote: MPI_SUCCESS with t->id, which is now in use here, CONTEXT_AGAIN to offer and vote
+ * once more, or MPI_ERR_OTHER when no id is left. */
 int context_settle(struct context_try *t);
 
 /* Gives up after an error between offer and settlement. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Comm_create, MPI_Comm_create_group, MPI_Comm_create_from_group and what all creation functions share. */
+/* MPI_Comm_create, MPI_Comm_create_group, MPI_Comm_create_from_group and what all creation functions share.
+ */
 #include "client/comm/create.h"
 
 #include "base/hash.h"
@@ -10,13 +11,14 @@
 #include "client/core/err.h"
 #include "client/core/errhandler.h"
 #include "client/core/info.h"
+#include "client/core/session.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-int create_comm(uint32_t context_id, const struct comm *parent, struct group *group, struct group *remote_group,
-                struct comm **ret_comm)
+int create_comm(uint32_t context_id, const struct comm *parent, struct group *group,
+                struct group *remote_group, struct comm **ret_comm)
 {
     struct comm *comm;
     int err = comm_new(context_id, group, remote_group, &comm);
@@ -25,6 +27,9 @@ int create_comm(uint32_t context_id, const struct comm *parent, struct group *gr
         return err;
     }
     errhandler_assign(&comm->errhandler, parent->errhandler, ERRHANDLER_COMM);
+    comm->session = parent->session ? parent->session : group->session;
+    session_ref(comm->session);
+    group_set_session(group, comm->session);
     if (remote_group) {
         /* The ids come in fours; the groups are disjoint, so both may use the same one among themselves. */
         err = comm_new(context_id + 2, group, NULL, &comm->local_comm);
@@ -37,8 +42,8 @@ int create_comm(uint32_t context_id, const struct comm *parent, struct group *gr
     return MPI_SUCCESS;
 }
 
-int create_published(uint32_t context_id, const struct comm *parent, struct group *group, struct group *remote_group,
-                     struct comm **ret_comm)
+int create_published(uint32_t context_id, const struct comm *parent, struct group *group,
+                     struct group *remote_group, struct comm **ret_comm)
 {
     *ret_comm = NULL;
     if (group->rank == MPI_UNDEFINED || (remote_group && remote_group->size == 0)) {
@@ -81,13 +86,15 @@ int mpi_comm_create(struct comm *comm, struct group *group, struct comm **ret_ne
     return create_published(id, comm, group, NULL, ret_newcomm);
 }
 
-/* Agreement among the members of a group, whose messages travel on `comm` under a tag that the user gave for it. */
-static int create_among(struct comm *comm, struct group *group, const int *map, int tag, struct comm **ret_newcomm)
+/* Agreement among the members of a group, whose messages travel on `comm` under a tag that the user gave for
+ * it. */
+static int create_among(struct comm *comm, struct group *group, const int *map, int tag,
+                        struct comm **ret_newcomm)
 {
     struct schedule s;
     uint32_t id = 0;
     schedule_begin(&s, comm, coll_group_tag(tag));
-    schedule_enter(&s, (struct schedule_view){ comm, group->rank, group->size, map });
+    schedule_enter(&s, (struct schedule_view){comm, group->rank, group->size, map});
     int err = context_agree(&s, &id);
     int end = schedule_end(&s);
     if (err || end)

@@ -2,8 +2,8 @@
 /*
  * MPI_Comm_dup, MPI_Comm_idup and their forms with info.
  *
- * The nonblocking form makes the communicator and runs the attribute callbacks at once and agrees on the context id in
- * a schedule; the id is what it lacks until its request is complete.
+ * The nonblocking form makes the communicator and runs the attribute callbacks at once and agrees on the
+ * context id in a schedule; the id is what it lacks until its request is complete.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
@@ -28,7 +28,8 @@ static int clone(const struct comm *comm, const struct info *info, uint32_t id, 
     topo_ref(copy->topo);
     err = info ? info_copy(info, &copy->info) : MPI_SUCCESS;
     if (!err)
-        err = comm_publish(copy); /* before the callbacks, which may not see it, for the delete callbacks, which may */
+        err = comm_publish(
+            copy); /* before the callbacks, which may not see it, for the delete callbacks, which may */
     if (!err) {
         err = attr_copy_all(comm->attrs, ATTR_COMM, comm->obj.handle, &copy->attrs);
         if (err)
@@ -63,7 +64,8 @@ int mpi_comm_dup_with_info(struct comm *comm, struct info *info, struct comm **r
     return duplicate(comm, info, ret_newcomm);
 }
 
-/* ---- nonblocking -------------------------------------------------------------------------------------------------- */
+/* ---- nonblocking
+ * -------------------------------------------------------------------------------------------------- */
 
 struct pending_dup {
     struct context_try try;

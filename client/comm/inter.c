@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- create --------------------------------------------------------------------------------------------------------- */
+/* ---- create
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 /* One creation: the leaders talk over the peer communicator, each one's group over its own. */
 struct bridge {
@@ -24,8 +26,8 @@ struct bridge {
 static void cross(struct bridge *b, const int *mine, int n_mine, int *theirs, int n_theirs)
 {
     if (b->leads)
-        schedule_sendrecv(&b->leaders, mine, n_mine, b->int_type, b->remote_leader, theirs, n_theirs, b->int_type,
-                          b->remote_leader);
+        schedule_sendrecv(&b->leaders, mine, n_mine, b->int_type, b->remote_leader, theirs, n_theirs,
+                          b->int_type, b->remote_leader);
     coll_bcast(&b->local, theirs, n_theirs, b->int_type, b->local_leader);
 }
 
@@ -47,7 +49,8 @@ static int exchange_groups(struct bridge *b, struct group *group, struct group *
     int err = error_of(b);
     for (int i = 0; !err && i < n_remote; i++)
         if (group_rank_of(group, procs[i]) != MPI_UNDEFINED)
-            err = err_set(MPI_ERR_COMM, "the groups are not disjoint: rank %d of the remote one is local, too", i);
+            err = err_set(MPI_ERR_COMM,
+                          "the groups are not disjoint: rank %d of the remote one is local, too", i);
     if (!err)
         err = group_new(n_remote, procs, ret_remote);
     free(procs);
@@ -66,8 +69,9 @@ static int agree(struct bridge *b, int tag, uint32_t *ret_id)
         context_offer(&t);
         coll_allreduce(&b->local, MPI_IN_PLACE, t.vote, 2, type, band);
         if (b->leads) {
-            uint64_t remote[2] = { 0, 0 };
-            schedule_sendrecv(&b->leaders, t.vote, 2, type, b->remote_leader, remote, 2, type, b->remote_leader);
+            uint64_t remote[2] = {0, 0};
+            schedule_sendrecv(&b->leaders, t.vote, 2, type, b->remote_leader, remote, 2, type,
+                              b->remote_leader);
             t.vote[0] &= remote[0];
             t.vote[1] &= remote[1];
         }
@@ -116,16 +120,16 @@ static int check_leaders(const struct comm *local_comm, int local_leader, const 
     return MPI_SUCCESS;
 }
 
-int mpi_intercomm_create(struct comm *local_comm, int local_leader, struct comm *peer_comm, int remote_leader, int tag,
-                         struct comm **ret_newintercomm)
+int mpi_intercomm_create(struct comm *local_comm, int local_leader, struct comm *peer_comm, int remote_leader,
+                         int tag, struct comm **ret_newintercomm)
 {
     int err = check_leaders(local_comm, local_leader, peer_comm, remote_leader);
     if (err)
         return err;
-    struct bridge b = { .local_leader = local_leader,
-                        .remote_leader = remote_leader,
-                        .leads = local_leader == local_comm->rank,
-                        .int_type = datatype_predefined(MPI_INT) };
+    struct bridge b = {.local_leader = local_leader,
+                       .remote_leader = remote_leader,
+                       .leads = local_leader == local_comm->rank,
+                       .int_type = datatype_predefined(MPI_INT)};
     schedule_begin(&b.local, local_comm, coll_next_tag(local_comm));
     if (b.leads)
         schedule_begin(&b.leaders, peer_comm, coll_group_tag(tag));
@@ -143,25 +147,28 @@ int mpi_intercomm_create_from_groups(struct group *local_group, int local_leader
         return err_set(MPI_ERR_RANK, "local_leader is %d, not in 0..%d", local_leader, local_group->size - 1);
     bool leads = local_group->rank == local_leader;
     if (leads && (remote_leader < 0 || remote_leader >= remote_group->size))
-        return err_set(MPI_ERR_RANK, "remote_leader is %d, not in 0..%d", remote_leader, remote_group->size - 1);
+        return err_set(MPI_ERR_RANK, "remote_leader is %d, not in 0..%d", remote_leader,
+                       remote_group->size - 1);
     int tag = create_tag_of(stringtag);
-    struct bridge b = { .local_leader = local_leader,
-                        .remote_leader = leads ? remote_group->procs[remote_leader] : -1,
-                        .leads = leads,
-                        .int_type = datatype_predefined(MPI_INT) };
+    struct bridge b = {.local_leader = local_leader,
+                       .remote_leader = leads ? remote_group->procs[remote_leader] : -1,
+                       .leads = leads,
+                       .int_type = datatype_predefined(MPI_INT)};
     schedule_begin(&b.local, comm_world, coll_group_tag(tag));
-    schedule_enter(&b.local, (struct schedule_view){ comm_world, local_group->rank, local_group->size,
-                                                     local_group->procs });
+    schedule_enter(&b.local, (struct schedule_view){comm_world, local_group->rank, local_group->size,
+                                                    local_group->procs});
     if (leads)
         schedule_begin(&b.leaders, comm_world, coll_group_tag(tag));
     int err = cross_bridge(&b, tag, comm_world, local_group, ret_newintercomm);
     return err ? err : create_dress(*ret_newintercomm, info, errhandler);
 }
 
-/* ---- merge ----------------------------------------------------------------------------------------------------------- */
+/* ---- merge
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
-/* Whether the local group comes first: `high` decides, and where both groups say the same the lower process index of
- * the first members, which both sides know (MPI-5.0 section 7.6.2 leaves this order open). */
+/* Whether the local group comes first: `high` decides, and where both groups say the same the lower process
+ * index of the first members, which both sides know (MPI-5.0 section 7.6.2 leaves this order open). */
 static bool comes_first(const struct comm *inter, int high, int remote_high)
 {
     if ((high != 0) != (remote_high != 0))
@@ -193,7 +200,8 @@ int mpi_intercomm_merge(struct comm *intercomm, int high, struct comm **ret_newi
     schedule_begin(&s, intercomm, coll_next_tag(intercomm));
     if (local->rank == 0)
         schedule_sendrecv(&s, &high, 1, int_type, 0, &remote_high, 1, int_type, 0);
-    struct schedule_view inter = schedule_enter(&s, (struct schedule_view){ local, local->rank, local->size, NULL });
+    struct schedule_view inter =
+        schedule_enter(&s, (struct schedule_view){local, local->rank, local->size, NULL});
     coll_bcast(&s, &remote_high, 1, int_type, 0);
     schedule_leave(&s, inter);
     int err = s.err ? s.err : context_agree(&s, &id);
@@ -202,8 +210,8 @@ int mpi_intercomm_merge(struct comm *intercomm, int high, struct comm **ret_newi
         return err ? err : end;
     bool first = comes_first(intercomm, high, remote_high);
     struct group *group;
-    err = join(first ? intercomm->group : intercomm->remote_group, first ? intercomm->remote_group : intercomm->group,
-               &group);
+    err = join(first ? intercomm->group : intercomm->remote_group,
+               first ? intercomm->remote_group : intercomm->group, &group);
     if (err) {
         context_give_back(id);
         return err;

@@ -2,8 +2,8 @@
 /*
  * MPI_Comm_split and MPI_Comm_split_type.
  *
- * Every member learns all colors and keys (allgather), picks out its own and sorts. The new communicators of one call
- * are disjoint, so one agreed context id serves them all.
+ * Every member learns all colors and keys (allgather), picks out its own and sorts. The new communicators of
+ * one call are disjoint, so one agreed context id serves them all.
  */
 #include "client/comm/split.h"
 
@@ -44,7 +44,7 @@ static int pick(const struct entry *entries, const struct group *group, int colo
     if (places && procs) {
         for (int i = 0; i < group->size; i++)
             if (entries[i].color == color)
-                places[n++] = (struct place){ .key = entries[i].key, .rank = i };
+                places[n++] = (struct place){.key = entries[i].key, .rank = i};
         qsort(places, (size_t)n, sizeof *places, compare_places);
         for (int i = 0; i < n; i++)
             procs[i] = group->procs[places[i].rank];
@@ -61,14 +61,14 @@ static int pick(const struct entry *entries, const struct group *group, int colo
 static int exchange(struct comm *comm, struct entry mine, struct entry *entries, uint32_t *ret_id)
 {
     struct schedule s;
-    struct blocks local = { .buf = entries, .type = datatype_predefined(MPI_INT), .count = 2 };
+    struct blocks local = {.buf = entries, .type = datatype_predefined(MPI_INT), .count = 2};
     schedule_begin(&s, comm, coll_next_tag(comm));
     if (comm_is_inter(comm)) {
         struct blocks remote = local;
         remote.buf = entries + comm->size;
         inter_allgather(&s, &mine, 2, local.type, &remote);
-        struct schedule_view inter = schedule_enter(
-            &s, (struct schedule_view){ comm->local_comm, comm->rank, comm->size, NULL });
+        struct schedule_view inter =
+            schedule_enter(&s, (struct schedule_view){comm->local_comm, comm->rank, comm->size, NULL});
         coll_allgather(&s, &mine, 2, local.type, &local);
         schedule_leave(&s, inter);
     } else {
@@ -88,7 +88,7 @@ int split_comm(struct comm *comm, int color, int key, struct comm **ret_newcomm)
     uint32_t id = 0;
     struct group *group = NULL, *remote = NULL;
     *ret_newcomm = NULL;
-    int err = exchange(comm, (struct entry){ color, key }, entries, &id);
+    int err = exchange(comm, (struct entry){color, key}, entries, &id);
     if (!err && color == MPI_UNDEFINED) {
         context_give_back(id);
     } else if (!err) {
@@ -127,7 +127,8 @@ static int guided_color(const struct comm *comm, const struct info *info)
 {
     const char *resource = info_get(info, "mpi_hw_resource_type"), *set = info_get(info, "mpi_pset_name");
     if (resource)
-        return strcmp(resource, "mpi_shared_memory") == 0 ? job_node_of(comm->group->procs[comm->rank]) : MPI_UNDEFINED;
+        return strcmp(resource, "mpi_shared_memory") == 0 ? job_node_of(comm->group->procs[comm->rank])
+                                                          : MPI_UNDEFINED;
     if (set && strcmp(set, "mpi://WORLD") == 0)
         return 0;
     if (set && strcmp(set, "mpi://SELF") == 0)
@@ -159,7 +160,8 @@ static int color_of(const struct comm *comm, int split_type, const struct info *
     }
 }
 
-int mpi_comm_split_type(struct comm *comm, int split_type, int key, struct info *info, struct comm **ret_newcomm)
+int mpi_comm_split_type(struct comm *comm, int split_type, int key, struct info *info,
+                        struct comm **ret_newcomm)
 {
     int color = MPI_UNDEFINED;
     int err = color_of(comm, split_type, info, &color);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Above every predefined keyval of the ABI and below every handle value, so that a mistaken one is recognized. */
+/* Above every predefined keyval of the ABI and below every handle value, so that a mistaken one is
+ * recognized. */
 #define FIRST_KEYVAL 2048
 
 struct keyval {
@@ -36,10 +37,11 @@ struct attr_table {
 #define FN_NONE ((uintptr_t)0)
 #define FN_DUP  ((uintptr_t)1)
 
-static const char *const kind_names[] = { [ATTR_COMM] = "communicators", [ATTR_TYPE] = "datatypes",
-                                          [ATTR_WIN] = "windows" };
+static const char *const kind_names[] = {
+    [ATTR_COMM] = "communicators", [ATTR_TYPE] = "datatypes", [ATTR_WIN] = "windows"};
 
-/* ---- keyvals ------------------------------------------------------------------------------------------------------- */
+/* ---- keyvals
+ * ------------------------------------------------------------------------------------------------------- */
 
 static struct keyval *keyval_at(int keyval)
 {
@@ -60,7 +62,8 @@ static int keyval_check(int keyval, enum attr_kind kind, struct keyval **ret_key
     return MPI_SUCCESS;
 }
 
-int attr_keyval_new(enum attr_kind kind, attr_copy_fn *copy, attr_delete_fn *remove, void *extra, int *ret_keyval)
+int attr_keyval_new(enum attr_kind kind, attr_copy_fn *copy, attr_delete_fn *remove, void *extra,
+                    int *ret_keyval)
 {
     int i = 0;
     while (i < n_keyvals && keyvals[i].refs > 0)
@@ -75,7 +78,7 @@ int attr_keyval_new(enum attr_kind kind, attr_copy_fn *copy, attr_delete_fn *rem
     }
     if (i == n_keyvals)
         n_keyvals++;
-    keyvals[i] = (struct keyval){ .kind = kind, .copy = copy, .remove = remove, .extra = extra, .refs = 1 };
+    keyvals[i] = (struct keyval){.kind = kind, .copy = copy, .remove = remove, .extra = extra, .refs = 1};
     *ret_keyval = FIRST_KEYVAL + i;
     return MPI_SUCCESS;
 }
@@ -92,7 +95,9 @@ int attr_keyval_free(enum attr_kind kind, int *keyval)
     return MPI_SUCCESS;
 }
 
-/* ---- tables --------------------------------------------------------------------------------------------------------- */
+/* ---- tables
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static int find(const struct attr_table *table, int keyval)
 {
@@ -117,13 +122,13 @@ static int append(struct attr_table **table, int keyval, void *value)
     }
     if (!t || t->n == t->max)
         return err_set(MPI_ERR_NO_MEM, "no memory for an attribute");
-    t->items[t->n++] = (struct attr){ .keyval = keyval, .value = value };
+    t->items[t->n++] = (struct attr){.keyval = keyval, .value = value};
     keyval_at(keyval)->refs++;
     return MPI_SUCCESS;
 }
 
-/* Runs the delete callback of one attribute and takes it out. The callback may change the table and the keyvals, so
- * both are looked up again. */
+/* Runs the delete callback of one attribute and takes it out. The callback may change the table and the
+ * keyvals, so both are looked up again. */
 static int remove_item(struct attr_table **table, uintptr_t handle, int i)
 {
     int keyval = (*table)->items[i].keyval;

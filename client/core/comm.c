@@ -8,6 +8,7 @@
 #include "client/core/group.h"
 #include "client/core/handle.h"
 #include "client/core/info.h"
+#include "client/core/session.h"
 #include "client/core/topo.h"
 
 #include <assert.h>
@@ -21,7 +22,8 @@ struct comm *comm_world, *comm_self;
 static void (*destroy_hooks[MAX_HOOKS])(struct comm *comm);
 static int n_destroy_hooks;
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * -------------------------------------------------------------------------------------------------------- */
 
 void comm_on_destroy(void (*fn)(struct comm *comm))
 {
@@ -52,7 +54,8 @@ int comm_new(uint32_t context_id, struct group *group, struct group *remote_grou
 
 int comm_publish(struct comm *comm)
 {
-    return handle_new(&comm->obj) ? MPI_SUCCESS : err_set(MPI_ERR_NO_MEM, "no handle is left for a communicator");
+    return handle_new(&comm->obj) ? MPI_SUCCESS
+                                  : err_set(MPI_ERR_NO_MEM, "no handle is left for a communicator");
 }
 
 void comm_destroy(struct comm *comm)
@@ -67,6 +70,7 @@ void comm_destroy(struct comm *comm)
     errhandler_unref(comm->errhandler);
     info_free(comm->info);
     topo_unref(comm->topo);
+    session_unref(comm->session);
     free(comm);
 }
 
@@ -85,7 +89,8 @@ int comm_remote_size(const struct comm *comm)
     return comm_peers(comm)->size;
 }
 
-/* ---- MPI functions ------------------------------------------------------------------------------------------------ */
+/* ---- MPI functions
+ * ------------------------------------------------------------------------------------------------ */
 
 int mpi_comm_size(struct comm *comm, int *size)
 {
@@ -107,7 +112,8 @@ int mpi_comm_test_inter(struct comm *comm, int *flag)
 
 static int check_inter(const struct comm *comm)
 {
-    return comm_is_inter(comm) ? MPI_SUCCESS : err_set(MPI_ERR_COMM, "%s is an intracommunicator", comm->name);
+    return comm_is_inter(comm) ? MPI_SUCCESS
+                               : err_set(MPI_ERR_COMM, "%s is an intracommunicator", comm->name);
 }
 
 int mpi_comm_remote_size(struct comm *comm, int *size)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED(name, text) [name] = { #name, text }
+#define NAMED(name, text) [name] = {#name, text}
 
 static const struct {
     const char *name, *text;
@@ -158,7 +158,7 @@ static int add(int mpi_class, int *ret_code)
         max_users = max;
     }
     int code = MPI_ERR_LASTCODE + 1 + n_users;
-    users[n_users++] = (struct user_code){ .mpi_class = mpi_class ? mpi_class : code };
+    users[n_users++] = (struct user_code){.mpi_class = mpi_class ? mpi_class : code};
     errcode_last_used = code;
     *ret_code = code;
     return MPI_SUCCESS;
@@ -208,7 +208,8 @@ int mpi_add_error_string(int errorcode, const char *string)
         return err;
     size_t n = strlen(string);
     if (n >= MPI_MAX_ERROR_STRING)
-        return err_set(MPI_ERR_ARG, "the text has %zu characters, at most %d are allowed", n, MPI_MAX_ERROR_STRING - 1);
+        return err_set(MPI_ERR_ARG, "the text has %zu characters, at most %d are allowed", n,
+                       MPI_MAX_ERROR_STRING - 1);
     char *text = strdup(string);
     if (!text)
         return err_set(MPI_ERR_NO_MEM, "no memory for an error text");
@@ -219,7 +220,7 @@ int mpi_add_error_string(int errorcode, const char *string)
 
 static void remove_user(struct user_code *u)
 {
-    *u = (struct user_code){ 0 };
+    *u = (struct user_code){0};
     lower_last_used();
 }
 

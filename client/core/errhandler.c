@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PREDEFINED(what) { .obj = { .refs = 1, .kind = OBJECT_ERRHANDLER, .predefined = true }, .action = what }
+#define PREDEFINED(what)                                                                                     \
+    {                                                                                                        \
+        .obj = {.refs = 1, .kind = OBJECT_ERRHANDLER, .predefined = true}, .action = what                    \
+    }
 
 static struct errhandler fatal = PREDEFINED(ERRHANDLER_FATAL);
 static struct errhandler abort_handler = PREDEFINED(ERRHANDLER_ABORT);
@@ -51,32 +54,35 @@ int errhandler_publish(struct errhandler *handler, struct errhandler **ret_handl
 
 int errhandler_assign(struct errhandler **slot, struct errhandler *handler, enum errhandler_target target)
 {
-    static const char *const names[] = { "any object", "communicators", "windows", "files", "sessions" };
+    static const char *const names[] = {"any object", "communicators", "windows", "files", "sessions"};
     if (handler->target != ERRHANDLER_ANY && handler->target != target)
-        return err_set(MPI_ERR_ERRHANDLER, "the error handler was made for %s, not for %s", names[handler->target],
-                       names[target]);
+        return err_set(MPI_ERR_ERRHANDLER, "the error handler was made for %s, not for %s",
+                       names[handler->target], names[target]);
     errhandler_ref(handler);
     errhandler_unref(*slot);
     *slot = handler;
     return MPI_SUCCESS;
 }
 
-/* ---- raising ---------------------------------------------------------------------------------------------------- */
+/* ---- raising
+ * ---------------------------------------------------------------------------------------------------- */
 
-/* The one message of an error that ends the job. Written by the rank itself, so that it is whole and in order with what
- * the rank printed before. */
+/* The one message of an error that ends the job. Written by the rank itself, so that it is whole and in order
+ * with what the rank printed before. */
 static void report(int err, const char *function, const char *object_name)
 {
     int mpi_class = errcode_class(err);
     const char *text = errcode_text(err), *detail = err_detail(err);
     char place[256];
     if (job_attached())
-        snprintf(place, sizeof place, "rank %d on node %s", job_rank(), job_node_name(job_node_of(job_rank())));
+        snprintf(place, sizeof place, "rank %d on node %s", job_rank(),
+                 job_node_name(job_node_of(job_rank())));
     else
         snprintf(place, sizeof place, "process %d", (int)getpid());
     fflush(stdout);
     fprintf(stderr, "motet: %s: %s%s%s failed: %s (%s)%s%s\n", place, function, *object_name ? " on " : "",
-            object_name, text ? text : "unknown error code", errcode_name(mpi_class), *detail ? ": " : "", detail);
+            object_name, text ? text : "unknown error code", errcode_name(mpi_class), *detail ? ": " : "",
+            detail);
     fflush(stderr);
 }
 
@@ -137,15 +143,18 @@ int errhandler_raise_on(struct errhandler *handler, enum errhandler_target targe
 int errhandler_raise(struct comm *comm, int err, const char *function)
 {
     if (comm)
-        return errhandler_raise_on(comm->errhandler, ERRHANDLER_COMM, comm->obj.handle, comm->name, err, function);
-    /* MPI-5.0 section 9.3: what is not tied to an object is raised on MPI_COMM_SELF; before MPI_Init, and after
-     * MPI_Finalize, the initial error handler holds. */
+        return errhandler_raise_on(comm->errhandler, ERRHANDLER_COMM, comm->obj.handle, comm->name, err,
+                                   function);
+    /* MPI-5.0 section 9.3: what is not tied to an object is raised on MPI_COMM_SELF; before MPI_Init, and
+     * after MPI_Finalize, the initial error handler holds. */
     if (comm_self)
-        return errhandler_raise_on(comm_self->errhandler, ERRHANDLER_COMM, comm_self->obj.handle, NULL, err, function);
+        return errhandler_raise_on(comm_self->errhandler, ERRHANDLER_COMM, comm_self->obj.handle, NULL, err,
+                                   function);
     return errhandler_raise_on(errhandler_fatal, ERRHANDLER_COMM, 0, NULL, err, function);
 }
 
-/* ---- MPI functions ----------------------------------------------------------------------------------------------- */
+/* ---- MPI functions
+ * ----------------------------------------------------------------------------------------------- */
 
 static int create(enum errhandler_target target, struct errhandler **ret_handler)
 {
@@ -161,7 +170,8 @@ static int create(enum errhandler_target target, struct errhandler **ret_handler
     return err;
 }
 
-int mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn, struct errhandler **ret_errhandler)
+int mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn,
+                               struct errhandler **ret_errhandler)
 {
     int err = create(ERRHANDLER_COMM, ret_errhandler);
     if (!err)
@@ -169,7 +179,8 @@ int mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn,
     return err;
 }
 
-int mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, struct errhandler **ret_errhandler)
+int mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn,
+                              struct errhandler **ret_errhandler)
 {
     int err = create(ERRHANDLER_WIN, ret_errhandler);
     if (!err)
@@ -177,7 +188,8 @@ int mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, st
     return err;
 }
 
-int mpi_file_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, struct errhandler **ret_errhandler)
+int mpi_file_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
+                               struct errhandler **ret_errhandler)
 {
     int err = create(ERRHANDLER_FILE, ret_errhandler);
     if (!err)
@@ -249,7 +261,7 @@ int mpi_file_call_errhandler(struct file *fh, int errorcode)
     if (err)
         return err;
     err_clear();
-    errhandler_raise_on(errhandler_file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL, "MPI_FILE_NULL", errorcode,
-                        "MPI_File_call_errhandler");
+    errhandler_raise_on(errhandler_file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL, "MPI_FILE_NULL",
+                        errorcode, "MPI_File_call_errhandler");
     return MPI_SUCCESS;
 }

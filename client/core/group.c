@@ -4,11 +4,13 @@
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
 #include "client/core/handle.h"
+#include "client/core/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct group empty = { .obj = { .refs = 1, .kind = OBJECT_GROUP, .predefined = true }, .rank = MPI_UNDEFINED };
+static struct group empty = {.obj = {.refs = 1, .kind = OBJECT_GROUP, .predefined = true},
+                             .rank = MPI_UNDEFINED};
 struct group *group_empty = &empty;
 
 static int own_proc = -1; /* index of this process in the job */
@@ -23,7 +25,8 @@ __attribute__((constructor)) static void make_known(void)
     handle_set_predefined((uintptr_t)MPI_GROUP_EMPTY, &empty.obj);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------ */
+/* ---- life
+ * ------------------------------------------------------------------------------------------------------ */
 
 static struct group *alloc_group(int size)
 {
@@ -92,9 +95,18 @@ void group_unref(struct group *group)
     if (!group || --group->obj.refs > 0 || group == group_empty)
         return;
     handle_free(&group->obj);
+    session_unref(group->session);
     free(group->procs);
     free(group->index);
     free(group);
+}
+
+void group_set_session(struct group *group, struct session *session)
+{
+    if (group == group_empty || group->session)
+        return;
+    group->session = session;
+    session_ref(session);
 }
 
 int group_publish(struct group *group, struct group **ret_group)
@@ -108,7 +120,8 @@ int group_publish(struct group *group, struct group **ret_group)
     return MPI_SUCCESS;
 }
 
-/* ---- looking up ------------------------------------------------------------------------------------------------ */
+/* ---- looking up
+ * ------------------------------------------------------------------------------------------------ */
 
 /* Makes the inverse map. Without memory the group works on by searching. */
 static void make_index(struct group *group)
@@ -161,7 +174,8 @@ int group_compare(struct group *a, struct group *b)
     return MPI_SIMILAR;
 }
 
-/* ---- MPI functions ---------------------------------------------------------------------------------------------- */
+/* ---- MPI functions
+ * ---------------------------------------------------------------------------------------------- */
 
 int mpi_group_size(struct group *group, int *size)
 {
@@ -191,7 +205,8 @@ int mpi_group_translate_ranks(struct group *group1, MPI_Count n, const int ranks
             continue;
         }
         if (rank < 0 || rank >= group1->size)
-            return err_set(MPI_ERR_RANK, "ranks1[%lld] is %d, not in 0..%d", (long long)i, rank, group1->size - 1);
+            return err_set(MPI_ERR_RANK, "ranks1[%lld] is %d, not in 0..%d", (long long)i, rank,
+                           group1->size - 1);
         ranks2[i] = group_rank_of(group2, group1->procs[rank]);
     }
     return MPI_SUCCESS;

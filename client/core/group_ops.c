@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The MPI functions that make groups from groups (MPI-5.0 section 7.3.2). Linear in the sizes of the groups. */
+/* The MPI functions that make groups from groups (MPI-5.0 section 7.3.2). Linear in the sizes of the groups.
+ */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
 #include "client/core/group.h"
@@ -11,17 +12,21 @@
 static int *alloc_procs(MPI_Count n, int *ret_err)
 {
     int *procs = malloc(((size_t)n + 1) * sizeof(int));
-    *ret_err = procs ? MPI_SUCCESS : err_set(MPI_ERR_NO_MEM, "no memory for a group of %lld processes", (long long)n);
+    *ret_err = procs ? MPI_SUCCESS
+                     : err_set(MPI_ERR_NO_MEM, "no memory for a group of %lld processes", (long long)n);
     return procs;
 }
 
-/* Makes the group, gives it a handle and frees procs. */
-static int finish(int *procs, int n, struct group **ret_newgroup)
+/* Makes the group, gives it a handle and frees procs. It comes from where `from` comes from. */
+static int finish(int *procs, int n, const struct group *from, struct group **ret_newgroup)
 {
     struct group *group;
     int err = group_new(n, procs, &group);
     free(procs);
-    return err ? err : group_publish(group, ret_newgroup);
+    if (err)
+        return err;
+    group_set_session(group, from->session);
+    return group_publish(group, ret_newgroup);
 }
 
 int mpi_group_union(struct group *group1, struct group *group2, struct group **ret_newgroup)
@@ -35,7 +40,7 @@ int mpi_group_union(struct group *group1, struct group *group2, struct group **r
     for (int i = 0; i < group2->size; i++)
         if (group_rank_of(group1, group2->procs[i]) == MPI_UNDEFINED)
             procs[n++] = group2->procs[i];
-    return finish(procs, n, ret_newgroup);
+    return finish(procs, n, group1, ret_newgroup);
 }
 
 /* The members of group1 that are in group2 (common) or are not. */
@@ -48,7 +53,7 @@ static int filter(struct group *group1, struct group *group2, bool common, struc
     for (int i = 0; i < group1->size; i++)
         if ((group_rank_of(group2, group1->procs[i]) != MPI_UNDEFINED) == common)
             procs[n++] = group1->procs[i];
-    return finish(procs, n, ret_newgroup);
+    return finish(procs, n, group1, ret_newgroup);
 }
 
 int mpi_group_intersection(struct group *group1, struct group *group2, struct group **ret_newgroup)
@@ -88,7 +93,7 @@ static int keep_unmarked(const struct group *group, uint8_t *used, struct group 
         if (!used[i])
             procs[n++] = group->procs[i];
     free(used);
-    return err ? err : finish(procs, n, ret_newgroup);
+    return err ? err : finish(procs, n, group, ret_newgroup);
 }
 
 int mpi_group_incl(struct group *group, MPI_Count n, const int ranks[], struct group **ret_newgroup)
@@ -107,7 +112,7 @@ int mpi_group_incl(struct group *group, MPI_Count n, const int ranks[], struct g
     }
     free(used);
     if (!err)
-        return finish(procs, (int)n, ret_newgroup);
+        return finish(procs, (int)n, group, ret_newgroup);
     free(procs);
     return err;
 }
@@ -156,7 +161,7 @@ int mpi_group_range_incl(struct group *group, MPI_Count n, int ranges[][3], stru
     }
     free(used);
     if (!err)
-        return finish(procs, n_procs, ret_newgroup);
+        return finish(procs, n_procs, group, ret_newgroup);
     free(procs);
     return err;
 }

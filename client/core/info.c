@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct info env = { .obj = { .refs = 1, .kind = OBJECT_INFO, .predefined = true } };
+static struct info env = {.obj = {.refs = 1, .kind = OBJECT_INFO, .predefined = true}};
 struct info *info_env = &env;
 
 /* Before main(): info objects may be used before MPI_Init. */
@@ -17,7 +17,8 @@ __attribute__((constructor)) static void make_known(void)
     handle_set_predefined((uintptr_t)MPI_INFO_ENV, &env.obj);
 }
 
-/* ---- the store --------------------------------------------------------------------------------------------------- */
+/* ---- the store
+ * --------------------------------------------------------------------------------------------------- */
 
 static int no_memory(void)
 {
@@ -95,7 +96,7 @@ int info_put(struct info *info, const char *key, const char *value)
         free(copy);
         return no_memory();
     }
-    info->pairs[info->n_pairs++] = (struct info_pair){ .key = key_copy, .value = copy };
+    info->pairs[info->n_pairs++] = (struct info_pair){.key = key_copy, .value = copy};
     return MPI_SUCCESS;
 }
 
@@ -115,12 +116,15 @@ int info_copy(const struct info *from, struct info **ret_info)
 
 int info_publish(struct info *info)
 {
-    return handle_new(&info->obj) ? MPI_SUCCESS : err_set(MPI_ERR_NO_MEM, "no handle is left for an info object");
+    return handle_new(&info->obj) ? MPI_SUCCESS
+                                  : err_set(MPI_ERR_NO_MEM, "no handle is left for an info object");
 }
 
-/* ---- MPI functions ------------------------------------------------------------------------------------------------ */
+/* ---- MPI functions
+ * ------------------------------------------------------------------------------------------------ */
 
-/* Leading and trailing space of keys does not count (MPI-5.0 section 10). Copies the stripped key to `into`. */
+/* Leading and trailing space of keys does not count (MPI-5.0 section 10). Copies the stripped key to `into`.
+ */
 static int strip_key(const char *key, char into[MPI_MAX_INFO_KEY])
 {
     while (*key == ' ' || *key == '\t')
@@ -131,7 +135,8 @@ static int strip_key(const char *key, char into[MPI_MAX_INFO_KEY])
     if (n == 0)
         return err_set(MPI_ERR_INFO_KEY, "the key is empty");
     if (n >= MPI_MAX_INFO_KEY)
-        return err_set(MPI_ERR_INFO_KEY, "the key has %zu characters, at most %d are allowed", n, MPI_MAX_INFO_KEY - 1);
+        return err_set(MPI_ERR_INFO_KEY, "the key has %zu characters, at most %d are allowed", n,
+                       MPI_MAX_INFO_KEY - 1);
     memcpy(into, key, n);
     into[n] = '\0';
     return MPI_SUCCESS;
@@ -185,8 +190,8 @@ int mpi_info_set(struct info *info, const char *key, const char *value)
         return err;
     size_t n = strlen(value);
     if (n >= MPI_MAX_INFO_VAL)
-        return err_set(MPI_ERR_INFO_VALUE, "the value of %s has %zu characters, at most %d are allowed", stripped, n,
-                       MPI_MAX_INFO_VAL - 1);
+        return err_set(MPI_ERR_INFO_VALUE, "the value of %s has %zu characters, at most %d are allowed",
+                       stripped, n, MPI_MAX_INFO_VAL - 1);
     return info_put(info, stripped, value);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every collective of chapter 6 on intracommunicators against what it must give, for a dense, a strided and a pair type,
- * all roots, in place and not, blocking, nonblocking and persistent. Any number of ranks. Ends with 0 when all is right.
+ * Every collective of chapter 6 on intracommunicators against what it must give, for a dense, a strided and a
+ * pair type, all roots, in place and not, blocking, nonblocking and persistent. Any number of ranks. Ends
+ * with 0 when all is right.
  *
  * Arguments: largest count (default 3000). Runs on any library with the standard ABI.
  */
@@ -21,14 +22,15 @@ static char where[256];
 
 static void at(const char *what, const struct kind *k, long count, int root, int in_place)
 {
-    static const char *const forms[] = { "blocking", "nonblocking", "persistent" };
-    snprintf(where, sizeof where, "%s %s, %d ranks, %s x %ld, root %d%s", forms[form], what, size, k ? k->name : "",
-             count, root, in_place ? ", in place" : "");
+    static const char *const forms[] = {"blocking", "nonblocking", "persistent"};
+    snprintf(where, sizeof where, "%s %s, %d ranks, %s x %ld, root %d%s", forms[form], what, size,
+             k ? k->name : "", count, root, in_place ? ", in place" : "");
     context = where;
     n_starts = in_place ? 1 : 2;
 }
 
-/* ---- data movement -------------------------------------------------------------------------------------------------- */
+/* ---- data movement
+ * -------------------------------------------------------------------------------------------------- */
 
 static void test_bcast(const struct kind *k, int count, int root)
 {
@@ -131,7 +133,8 @@ static void test_scatterv(const struct kind *k, int count, int root, int in_plac
     for (int i = 0; rank == root && i < size; i++)
         data_fill(send, k, displs[i], counts[i], i, 2);
     if (in_place && rank == root) {
-        RUN(Scatterv, Iscatterv, send, counts, displs, k->type, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root, comm);
+        RUN(Scatterv, Iscatterv, send, counts, displs, k->type, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root,
+            comm);
     } else {
         RUN(Scatterv, Iscatterv, send, counts, displs, k->type, recv, mine, k->type, root, comm);
         data_check(recv, k, 0, mine, rank, 2);
@@ -224,7 +227,8 @@ static void test_alltoallv(const struct kind *k, int count, int in_place, int wi
     else if (wide)
         RUN(Alltoallw, Ialltoallw, send, counts, displs, types, recv, counts, displs, types, comm);
     else if (in_place)
-        RUN(Alltoallv, Ialltoallv, MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, recv, counts, displs, k->type, comm);
+        RUN(Alltoallv, Ialltoallv, MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, recv, counts, displs, k->type,
+            comm);
     else
         RUN(Alltoallv, Ialltoallv, send, counts, displs, k->type, recv, counts, displs, k->type, comm);
     for (int i = 0; i < size; i++) {
@@ -239,10 +243,11 @@ static void test_alltoallv(const struct kind *k, int count, int in_place, int wi
     free(types);
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------------ */
+/* ---- reductions
+ * ------------------------------------------------------------------------------------------------------ */
 
-/* Affine maps x -> a x + b modulo a prime: associative, not commutative, so the order of operands shows. Two ints an
- * element; on the strided type, too. */
+/* Affine maps x -> a x + b modulo a prime: associative, not commutative, so the order of operands shows. Two
+ * ints an element; on the strided type, too. */
 #define PRIME 10007
 
 struct reduction {
@@ -273,7 +278,7 @@ static void affine_strided(void *in, void *inout, int *n, MPI_Datatype *type)
     (void)type;
     for (int i = 0; i < *n; i++) {
         int *a = (int *)in + 4 * i, *b = (int *)inout + 4 * i;
-        int x[2] = { a[0], a[2] }, y[2] = { b[0], b[2] };
+        int x[2] = {a[0], a[2]}, y[2] = {b[0], b[2]};
         compose(x, y);
         b[0] = y[0];
         b[2] = y[1];
@@ -356,7 +361,7 @@ static void test_reduce(const struct reduction *r, int count, int root, int in_p
 /* which: 0 allreduce, 1 scan, 2 exscan */
 static void test_all(const struct reduction *r, int which, int count, int in_place)
 {
-    static const char *const names[] = { "allreduce", "scan", "exscan" };
+    static const char *const names[] = {"allreduce", "scan", "exscan"};
     const struct kind *k = r->kind;
     int *send = data_new(k, count), *recv = data_new(k, count);
     const void *from = in_place ? MPI_IN_PLACE : (void *)send;
@@ -402,7 +407,9 @@ static void test_reduce_scatter(const struct reduction *r, int count, int in_pla
     free(counts);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------------- */
+/* ---- all of it
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void test_moves(int count)
 {
@@ -479,7 +486,8 @@ static void test_many(void)
         if (i % 3 == 0)
             MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, comm, &requests[i]);
         else if (i % 3 == 1)
-            MPI_Ibcast(i % size == rank ? (out[i] = in[i], &out[i]) : &out[i], 1, MPI_INT, i % size, comm, &requests[i]);
+            MPI_Ibcast(i % size == rank ? (out[i] = in[i], &out[i]) : &out[i], 1, MPI_INT, i % size, comm,
+                       &requests[i]);
         else
             MPI_Iscan(&in[i], &out[i], 1, MPI_INT, MPI_SUM, comm, &requests[i]);
     }
@@ -499,7 +507,7 @@ static void test_many(void)
 int main(int argc, char **argv)
 {
     int max_count = 3000;
-    static const int counts[] = { 0, 1, 3, 17, 300, 3000, 40000 };
+    static const int counts[] = {0, 1, 3, 17, 300, 3000, 40000};
 
     MPI_Init(&argc, &argv);
     if (argc > 1)
@@ -510,10 +518,10 @@ int main(int argc, char **argv)
     kinds_make();
 
     struct reduction reductions[] = {
-        { .name = "sum", .op = MPI_SUM, .type = MPI_INT, .kind = &kinds[0] },
-        { .name = "maxloc", .op = MPI_MAXLOC, .type = MPI_2INT, .kind = &kinds[2] },
-        { .name = "affine", .kind = &kinds[2], .affine = 1 },
-        { .name = "affine, strided", .kind = &kinds[1], .affine = 1 },
+        {.name = "sum", .op = MPI_SUM, .type = MPI_INT, .kind = &kinds[0]},
+        {.name = "maxloc", .op = MPI_MAXLOC, .type = MPI_2INT, .kind = &kinds[2]},
+        {.name = "affine", .kind = &kinds[2], .affine = 1},
+        {.name = "affine, strided", .kind = &kinds[1], .affine = 1},
     };
     int n = (int)(sizeof reductions / sizeof reductions[0]);
     MPI_Op_create(affine_dense, 0, &reductions[2].op);

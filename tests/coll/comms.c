@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators, groups, attributes, error handlers, error codes, info objects and names. Any number of ranks.
+ * Communicators, groups, attributes, error handlers, error codes, info objects and names. Any number of
+ * ranks.
  */
 #include "data.h"
 
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                              \
-    do {                                                                                                              \
-        if (!(condition))                                                                                             \
-            failed("line %d: %s", __LINE__, #condition);                                                              \
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            failed("line %d: %s", __LINE__, #condition);                                                     \
     } while (0)
 
 static int rank, size;
@@ -23,16 +24,19 @@ static int sum_over(MPI_Comm comm, int value)
     return sum;
 }
 
-/* ---- groups ----------------------------------------------------------------------------------------------------------- */
+/* ---- groups
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 static void test_groups(void)
 {
     MPI_Group world, evens, odds, all, back, none;
-    int result, n, *ranks = malloc((size_t)size * sizeof(int)), *translated = malloc((size_t)size * sizeof(int));
+    int result, n, *ranks = malloc((size_t)size * sizeof(int)),
+                   *translated = malloc((size_t)size * sizeof(int));
 
     context = "groups";
     MPI_Comm_group(MPI_COMM_WORLD, &world);
-    int range[1][3] = { { 0, size - 1, 2 } };
+    int range[1][3] = {{0, size - 1, 2}};
     MPI_Group_range_incl(world, 1, range, &evens);
     MPI_Group_range_excl(world, 1, range, &odds);
     MPI_Group_size(evens, &n);
@@ -62,7 +66,7 @@ static void test_groups(void)
     CHECK(translated[0] == MPI_PROC_NULL);
     MPI_Group_rank(evens, &n);
     CHECK(n == (rank % 2 ? MPI_UNDEFINED : rank / 2));
-    int down[1][3] = { { size - 1, 0, -1 } };
+    int down[1][3] = {{size - 1, 0, -1}};
     MPI_Group reversed, same;
     MPI_Group_range_incl(world, 1, down, &reversed);
     MPI_Group_rank(reversed, &n);
@@ -86,7 +90,8 @@ static void test_groups(void)
     free(translated);
 }
 
-/* ---- communicators ------------------------------------------------------------------------------------------------------ */
+/* ---- communicators
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void test_split(void)
 {
@@ -124,7 +129,7 @@ static void test_create(void)
 {
     MPI_Group world, lower;
     MPI_Comm comm, grouped;
-    int half = (size + 1) / 2, range[1][3] = { { 0, half - 1, 1 } }, result;
+    int half = (size + 1) / 2, range[1][3] = {{0, half - 1, 1}}, result;
 
     context = "create";
     MPI_Comm_group(MPI_COMM_WORLD, &world);
@@ -144,7 +149,7 @@ static void test_create(void)
     CHECK(result == MPI_CONGRUENT && sum_over(comm, 1) == size);
     MPI_Comm_free(&comm);
     if (rank >= half) { /* under the same string as others, on the other members only */
-        int above[1][3] = { { half, size - 1, 1 } };
+        int above[1][3] = {{half, size - 1, 1}};
         MPI_Group upper;
         MPI_Group_range_incl(world, 1, above, &upper);
         MPI_Comm_create_from_group(upper, "motet.part", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
@@ -220,7 +225,9 @@ static void test_names(void)
     MPI_Comm_free(&comm);
 }
 
-/* ---- attributes --------------------------------------------------------------------------------------------------------- */
+/* ---- attributes
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static int n_copied, n_deleted, refuse;
 static int deleted[8];
@@ -299,7 +306,9 @@ static void test_attributes(void)
     CHECK(!flag || *predefined >= size);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- errors
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 static int n_handled, last_error;
 static MPI_Comm last_comm;
@@ -362,7 +371,9 @@ static void test_errors(void)
     MPI_Remove_error_class(error_class);
 }
 
-/* ---- info --------------------------------------------------------------------------------------------------------------------- */
+/* ---- info
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static void test_info(void)
 {
@@ -459,7 +470,8 @@ int main(int argc, char **argv)
     MPI_Finalize();
     MPI_Finalized(&finalized);
     if (!finalized || n_at_end != 2 || end_order[0] != 2 || end_order[1] != 1) {
-        printf("rank %d: callbacks at the end: %d, order %d %d\n", rank, n_at_end, end_order[0], end_order[1]);
+        printf("rank %d: callbacks at the end: %d, order %d %d\n", rank, n_at_end, end_order[0],
+               end_order[1]);
         all = 1;
     }
     return all != 0;

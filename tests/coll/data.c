@@ -32,13 +32,13 @@ void kinds_make(void)
 {
     MPI_Datatype vector;
 
-    kinds[0] = (struct kind){ "int", MPI_INT, 1, { 0, 0 }, 1 };
+    kinds[0] = (struct kind){"int", MPI_INT, 1, {0, 0}, 1};
     MPI_Type_vector(2, 1, 2, MPI_INT, &vector);
-    kinds[1] = (struct kind){ "strided", MPI_DATATYPE_NULL, 2, { 0, 2 }, 4 };
+    kinds[1] = (struct kind){"strided", MPI_DATATYPE_NULL, 2, {0, 2}, 4};
     MPI_Type_create_resized(vector, 0, 4 * sizeof(int), &kinds[1].type);
     MPI_Type_commit(&kinds[1].type);
     MPI_Type_free(&vector);
-    kinds[2] = (struct kind){ "pair", MPI_2INT, 2, { 0, 1 }, 2 };
+    kinds[2] = (struct kind){"pair", MPI_2INT, 2, {0, 1}, 2};
 }
 
 void kinds_free(void)
@@ -74,8 +74,8 @@ void data_check(const int *buf, const struct kind *k, long first, long count, in
         for (int p = 0; p < k->n; p++) {
             int got = buf[(first + i) * k->extent + k->at[p]];
             if (got != value_of(who, index + i, p)) {
-                failed("%s: element %ld part %d is %d, expected %d (element %ld of %d)", k->name, first + i, p, got,
-                       value_of(who, index + i, p), index + i, who);
+                failed("%s: element %ld part %d is %d, expected %d (element %ld of %d)", k->name, first + i,
+                       p, got, value_of(who, index + i, p), index + i, who);
                 return;
             }
         }

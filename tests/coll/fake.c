@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layers below the collectives, replaced for tests: job, progress and point-to-point through a mailbox in memory.
+ * The layers below the collectives, replaced for tests: job, progress and point-to-point through a mailbox in
+ * memory.
  *
  *     PROGRAM -n RANKS [-N NODES] [-s SEED] [arguments of the test]
  *
- * Forks RANKS processes that run the test program's main (compiled as test_main) with the real MPI layers on top of this
- * file. What real networks do rarely, this does all the time, drawn from the seed, which is printed when a run fails:
- * a send leaves only in a later progress call, so that a buffer touched too early shows; sends may complete only when
- * they are received, so that a missing receive shows as a deadlock; polls do nothing for a while. Ranks are spread over
- * NODES nodes in turn (or in rows, by the seed). A rank that fails or hangs for FAKE_TIMEOUT_S ends the run.
+ * Forks RANKS processes that run the test program's main (compiled as test_main) with the real MPI layers on
+ * top of this file. What real networks do rarely, this does all the time, drawn from the seed, which is
+ * printed when a run fails: a send leaves only in a later progress call, so that a buffer touched too early
+ * shows; sends may complete only when they are received, so that a missing receive shows as a deadlock; polls
+ * do nothing for a while. Ranks are spread over NODES nodes in turn (or in rows, by the seed). A rank that
+ * fails or hangs for FAKE_TIMEOUT_S ends the run.
  */
 #include "client/core/err.h"
 #include "client/core/group.h"
@@ -38,14 +40,15 @@
 
 int test_main(int argc, char **argv);
 
-/* ---- shared memory --------------------------------------------------------------------------------------------------- */
+/* ---- shared memory
+ * --------------------------------------------------------------------------------------------------- */
 
 struct message {
     struct message *next; /* the arena lies at the same address in all ranks */
     uint32_t context;
     int source, tag, size_class;
     size_t n_bytes;
-    _Atomic int *taken;   /* of a synchronous send: set when it is received */
+    _Atomic int *taken; /* of a synchronous send: set when it is received */
     unsigned char bytes[];
 };
 
@@ -120,8 +123,8 @@ static void init_lock(pthread_mutex_t *lock)
 
 static void make_shared(void)
 {
-    shared = mmap(NULL, sizeof *shared + ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                  -1, 0);
+    shared = mmap(NULL, sizeof *shared + ARENA_BYTES, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shared == MAP_FAILED)
         abort();
     init_lock(&shared->lock);
@@ -135,7 +138,9 @@ static void make_shared(void)
     }
 }
 
-/* ---- job ---------------------------------------------------------------------------------------------------------------- */
+/* ---- job
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 int job_attach(void)
 {
@@ -188,7 +193,8 @@ uint64_t job_id(void)
     return 0;
 }
 
-/* ---- point-to-point ------------------------------------------------------------------------------------------------------ */
+/* ---- point-to-point
+ * ------------------------------------------------------------------------------------------------------ */
 
 struct fake_request {
     struct request request;
@@ -197,14 +203,14 @@ struct fake_request {
     const void *send_buf;
     void *recv_buf;
     MPI_Count count;
-    int peer, tag;     /* world rank for sends, rank in the communicator for receives */
-    int own_rank;      /* as the communicator knows it */
+    int peer, tag; /* world rank for sends, rank in the communicator for receives */
+    int own_rank;  /* as the communicator knows it */
     uint32_t context;
     _Atomic int *taken; /* of a synchronous send */
 };
 
-static struct fake_request *unsent, **unsent_end = &unsent;       /* in order */
-static struct fake_request *untaken;                              /* synchronous sends that left */
+static struct fake_request *unsent, **unsent_end = &unsent; /* in order */
+static struct fake_request *untaken;                        /* synchronous sends that left */
 static struct fake_request *posted, **posted_end = &posted;
 static struct message *unexpected, **unexpected_end = &unexpected;
 static _Atomic int *flags; /* shared; one per send, by turns */
@@ -218,7 +224,7 @@ static void request_destroy(struct request *r)
     free(f);
 }
 
-static const struct request_ops fake_ops = { .destroy = request_destroy };
+static const struct request_ops fake_ops = {.destroy = request_destroy};
 
 static struct fake_request *make_request(struct comm *comm, struct datatype *type, MPI_Count count, int tag,
                                          enum p2p_context context)
@@ -420,7 +426,9 @@ void p2p_deinit(void)
         send_oldest();
 }
 
-/* ---- progress -------------------------------------------------------------------------------------------------------------- */
+/* ---- progress
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 static struct {
     int (*poll)(void);
@@ -476,7 +484,8 @@ void progress_wait_end(struct progress_wait *w)
     (void)w;
 }
 
-/* ---- the MPI functions for requests that the tests use ------------------------------------------------------------------------ */
+/* ---- the MPI functions for requests that the tests use
+ * ------------------------------------------------------------------------ */
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
@@ -510,7 +519,9 @@ int MPI_Request_free(MPI_Request *request)
     return MPI_SUCCESS;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------ */
+/* ---- running
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 static pid_t pids[MAX_RANKS];
 
@@ -522,8 +533,8 @@ static int run_rank(int rank, int argc, char **argv)
     alarm(FAKE_TIMEOUT_S);
     int rc = test_main(argc, argv);
     if (unsent || untaken || posted || unexpected || shared->boxes[rank].first) {
-        fprintf(stderr, "rank %d: messages are left:%s%s%s%s\n", rank, unsent ? " unsent" : "", untaken ? " untaken" : "",
-                posted ? " posted" : "", unexpected ? " unexpected" : "");
+        fprintf(stderr, "rank %d: messages are left:%s%s%s%s\n", rank, unsent ? " unsent" : "",
+                untaken ? " untaken" : "", posted ? " posted" : "", unexpected ? " unexpected" : "");
         rc = rc ? rc : 1;
     }
     if (handle_count()) {
@@ -545,7 +556,8 @@ static int reap(void)
                 continue;
             pids[i] = 0;
             if (rc && !worst)
-                fprintf(stderr, "rank %d ended with %d (-n %d -N %d -s %u)\n", i, rc, n_ranks, n_nodes, start_seed);
+                fprintf(stderr, "rank %d ended with %d (-n %d -N %d -s %u)\n", i, rc, n_ranks, n_nodes,
+                        start_seed);
         }
         if (rc && !worst)
             for (int i = 0; i < n_ranks; i++)
@@ -577,7 +589,8 @@ int main(int argc, char **argv)
     rows = start_seed & 1;
     synchronous = start_seed & 2;
     make_shared();
-    flags = mmap(NULL, 1024 * MAX_RANKS * sizeof *flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    flags = mmap(NULL, 1024 * MAX_RANKS * sizeof *flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                 -1, 0);
     argv[optind - 1] = argv[0];
     for (int i = 0; i < n_ranks; i++) {
         pids[i] = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives on intercommunicators: the ranks are split into two groups of unequal size that are joined in the middle.
- * Needs two ranks or more; blocking, nonblocking and persistent.
+ * Collectives on intercommunicators: the ranks are split into two groups of unequal size that are joined in
+ * the middle. Needs two ranks or more; blocking, nonblocking and persistent.
  */
 #include "data.h"
 #include "forms.h"
@@ -12,18 +12,18 @@
 enum form form;
 int n_starts = 2;
 
-static MPI_Comm comm;        /* the intercommunicator */
+static MPI_Comm comm; /* the intercommunicator */
 static int rank, size, n_remote;
-static int side;             /* 0: lower ranks of the world, 1: upper ones */
-static int base[2];          /* world rank of each side's rank 0 */
+static int side;    /* 0: lower ranks of the world, 1: upper ones */
+static int base[2]; /* world rank of each side's rank 0 */
 static const struct kind *k;
 static int count;
 static char where[128];
 
 static void at(const char *what, int root_side, int root)
 {
-    snprintf(where, sizeof where, "form %d inter %s, %d against %d, %s x %d, root %d of side %d", (int)form, what, size,
-             n_remote, k->name, count, root, root_side);
+    snprintf(where, sizeof where, "form %d inter %s, %d against %d, %s x %d, root %d of side %d", (int)form,
+             what, size, n_remote, k->name, count, root, root_side);
     context = where;
 }
 
@@ -130,7 +130,7 @@ static void test_all(void)
     free(recv);
 
     at("barrier and allreduce", -1, -1);
-    int in[2] = { own() + 1, 1 }, out[2] = { -1, -1 }, want = 0;
+    int in[2] = {own() + 1, 1}, out[2] = {-1, -1}, want = 0;
     if (form == FORM_BLOCKING)
         MPI_Barrier(comm);
     RUN(Allreduce, Iallreduce, in, out, 2, MPI_INT, MPI_SUM, comm);
@@ -141,7 +141,8 @@ static void test_all(void)
 
     /* Each group's operand has size * n_remote elements, so that it can be cut up on either side. */
     at("reduce_scatter_block", -1, -1);
-    int n = size * n_remote, *operand = malloc((size_t)n * sizeof(int)), *part = malloc((size_t)n_remote * sizeof(int));
+    int n = size * n_remote, *operand = malloc((size_t)n * sizeof(int)),
+        *part = malloc((size_t)n_remote * sizeof(int));
     for (int i = 0; i < n; i++)
         operand[i] = own() * 1000 + i;
     RUN(Reduce_scatter_block, Ireduce_scatter_block, operand, part, n_remote, MPI_INT, MPI_SUM, comm);
@@ -200,7 +201,7 @@ static void test_merge(void)
 
 int main(int argc, char **argv)
 {
-    static const int counts[] = { 0, 1, 7, 500 };
+    static const int counts[] = {0, 1, 7, 500};
     int world_rank, world_size;
     MPI_Comm local;
 
