@@ -12,6 +12,9 @@
 #define RETRY_NS        (5 * CLOCK_NS_PER_MS)
 #define REPORT_NS       (200 * CLOCK_NS_PER_MS)
 #define FLUSH_PER_LINK  64u
+/* A link on which nothing moves for so long, though something waits, is opened anew: connections of libfabric can get stuck in
+ * ways that nobody reports. Control has ended the link before if the neighbour is dead. */
+#define STUCK_NS (4 * CLOCK_NS_PER_S)
 
 static struct wire_header *header(const struct channel *ch, uint32_t block)
 {
@@ -54,6 +57,7 @@ static bool try_send(struct channel *ch, struct link *link, uint32_t block)
         channel_block_done(ch, block, rc);
         return true;
     }
+    link->moved_ns = ch->now_ns;
     link->packets++;
     link->bytes += len;
     count_add(&ch->count, COUNT_PACKETS_OUT, 1);
@@ -76,6 +80,8 @@ void link_send(struct channel *ch, struct link *link, uint32_t block)
     }
     if (link->n_queued == 0 && try_send(ch, link, block))
         return;
+    if (link->n_queued == 0 && link->n_driver == 0)
+        link->moved_ns = ch->now_ns;
     b->next = BLOCK_NONE;
     if (link->n_queued++ == 0) {
         link->head = block;
@@ -123,6 +129,7 @@ void link_on_sent(struct channel *ch, uint32_t block, int error)
 
     if (link->n_driver > 0)
         link->n_driver--;
+    link->moved_ns = ch->now_ns;
     if (error)
         link_on_error(ch, link, error);
     channel_block_done(ch, block, error);
@@ -203,12 +210,28 @@ static void send_probe(struct channel *ch, struct link *link, enum wire_type typ
     link_send(ch, link, block);
 }
 
+/* Takes the peer away from the driver and adds it again. */
+static void renew(struct channel *ch, struct link *link)
+{
+    uint8_t address[NET_ADDRESS_BYTES];
+    uint32_t slot = link->slot, len = link->address_len;
+
+    log_warn("channel %s: nothing moves to the neighbour in slot %u, opening the connection anew", ch->name, slot);
+    memcpy(address, link->address, len);
+    link_on_error(ch, link, -ETIMEDOUT);
+    link_remove(ch, slot);
+    link_add(ch, slot, address, len);
+    link->moved_ns = ch->now_ns;
+}
+
 void link_probes(struct channel *ch)
 {
     uint64_t due = UINT64_MAX;
 
     list_foreach_safe (it, &ch->links_up) {
         struct link *link = list_entry(it, struct link, node);
+        if ((link->n_queued > 0 || link->n_driver > 0) && ch->now_ns - link->moved_ns > STUCK_NS)
+            renew(ch, link);
         report_error(ch, link);
         if (link->probe_ns <= ch->now_ns) {
             link->probe_ns = ch->now_ns + ch->config.probe_ns;

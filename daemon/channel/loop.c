@@ -31,14 +31,6 @@ int loop_init(struct channel *ch)
     if (ch->epoll_fd < 0)
         return -errno;
     loop_add_fd(ch, ch->hub->wake[ch->idx].event_fd);
-    if (ch->info.caps & NET_CAP_WAIT) {
-        int fd = ch->driver->wait_fd(ch->net);
-        /* Edge-triggered: libfabric 1.17 leaves its descriptor readable after the first completion, for ever. What arrives makes
-         * an edge all the same; what an edge might miss is found by the bound on sleep. */
-        struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
-        if (fd >= 0 && epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
-            return -errno;
-    }
     return 0;
 }
 
@@ -61,6 +53,18 @@ void loop_add_fd(struct channel *ch, int fd)
 void loop_remove_fd(struct channel *ch, int fd)
 {
     epoll_ctl(ch->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* Watches the network's descriptor; once more does no harm. */
+static void watch_net(struct channel *ch)
+{
+    /* Edge-triggered: libfabric 1.17 leaves its descriptor readable after the first completion, for ever. What arrives makes
+     * an edge all the same; what an edge might miss is found by the bound on sleep. */
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+    int fd = ch->driver->wait_fd(ch->net);
+
+    if (fd >= 0)
+        epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
 /* Sleeps until something rings or the time is over. */
@@ -115,6 +119,8 @@ static void go_to_sleep(struct channel *ch, uint64_t now_ns)
 
     if (timeout == 0)
         return;
+    if ((ch->info.caps & NET_CAP_WAIT) && !ch->net_lost)
+        watch_net(ch);
     sleep_begin(ch);
     if (!channel_has_work(ch) &&
         (!(ch->info.caps & NET_CAP_WAIT) || ch->net_lost || ch->driver->wait_ready(ch->net) == 0)) {
@@ -124,31 +130,45 @@ static void go_to_sleep(struct channel *ch, uint64_t now_ns)
     sleep_end(ch);
 }
 
+/* As in the ranks (client/core/progress.c). */
+#define LONG_YIELD_NS (300 * CLOCK_NS_PER_US)
+#define STRANGER_NS   (100 * CLOCK_NS_PER_MS)
+
 static void *thread_main(void *arg)
 {
     struct channel *ch = arg;
     uint32_t beat = 0;
+    uint64_t yielded_ns = 0, stranger_until_ns = 0;
 
     thread_set_name(ch->name);
     ch->idle_ns = clock_now_ns();
     while (!ch->stop) {
         uint64_t now = clock_now_ns();
+        /* A long yield gave the core to somebody who computes: whoever yields to it waits for its time slice, while a sleeper is
+         * woken at once. */
+        if (yielded_ns != 0 && now - yielded_ns > LONG_YIELD_NS)
+            stranger_until_ns = now + STRANGER_NS;
+        bool stranger = now < stranger_until_ns;
+        yielded_ns = 0;
         uint32_t n = channel_turn(ch, now);
         atomic_store_explicit(&ch->heartbeat, ++beat, memory_order_relaxed);
         bool crowded = atomic_load_explicit(&ch->hops->crowded, memory_order_relaxed) != 0;
         if (n > 0) {
             ch->idle_ns = now;
             /* Whoever waits for what this turn did may wait for this core, too. */
-            if (crowded)
+            if (crowded && !stranger) {
+                yielded_ns = clock_now_ns();
                 sched_yield();
+            }
             continue;
         }
         uint32_t mode = atomic_load_explicit(&ch->wait_mode, memory_order_relaxed);
-        if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && now - ch->idle_ns >= ch->config.spin_ns)) {
+        if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && (stranger || now - ch->idle_ns >= ch->config.spin_ns))) {
             /* Nothing will come to join them. */
             if (rx_acks(ch, true) == 0)
                 go_to_sleep(ch, now);
         } else if (crowded) {
+            yielded_ns = clock_now_ns();
             sched_yield();
         } else {
             for (int i = 0; i < PAUSES; i++)

@@ -81,7 +81,8 @@ struct net_driver {
     /* Moves things on and fetches up to max events. Their number, or negative errno when the endpoint is lost. */
     int (*poll)(struct net *net, struct net_event *events, int max);
 
-    /* Optional, with NET_CAP_WAIT: a descriptor that becomes readable when `poll` has something. */
+    /* Optional, with NET_CAP_WAIT: a descriptor that becomes readable when `poll` has something. It may change: ask before
+     * each sleep. */
     int (*wait_fd)(struct net *net);
     /* 0: sleeping on the descriptor is safe now. -EAGAIN: poll again first. */
     int (*wait_ready)(struct net *net);

@@ -5,11 +5,13 @@
  *
  * libfabric cannot take a send back, and a TCP connection whose wire was cut keeps what it was given until the kernel gives up,
  * a quarter of an hour later. So blocks to a removed peer stay here until they complete; and when a peer comes back
- * at the same address (its old connection would be used again), or when too many blocks are stuck, the endpoint is opened anew at
- * its own address. The other peers' connections break then too; their flows repair that.
+ * at the same address (its old connection would be used again), or when too many blocks are stuck, everything is opened anew at
+ * the same address. The other peers' connections break then too; their flows repair that. Everything, and not the endpoint
+ * alone: libfabric 1.17 goes on to serve half-open connections of a closed endpoint, from freed memory.
  */
 #include <arpa/inet.h>
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -25,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/channel/block.h"
@@ -187,46 +190,109 @@ static int get_info(struct net *net, const struct net_config *config)
     return best ? (net->info ? 0 : -ENOMEM) : -ENODEV;
 }
 
-/* Opens and enables the endpoint at info's address. */
-static int open_endpoint(struct net *net)
+/* Closes all that open_all opened. */
+static void close_all(struct net *net)
 {
-    int rc = fi_endpoint(net->domain, net->info, &net->ep, NULL);
+    struct fid *fids[] = {net->ep ? &net->ep->fid : NULL,         net->mr ? &net->mr->fid : NULL,
+                          net->cq ? &net->cq->fid : NULL,         net->av ? &net->av->fid : NULL,
+                          net->domain ? &net->domain->fid : NULL, net->fabric ? &net->fabric->fid : NULL};
 
+    for (size_t i = 0; i < sizeof fids / sizeof *fids; i++)
+        if (fids[i])
+            fi_close(fids[i]);
+    net->ep = NULL;
+    net->mr = NULL;
+    net->cq = NULL;
+    net->av = NULL;
+    net->domain = NULL;
+    net->fabric = NULL;
+    net->desc = NULL;
+}
+
+/* Opens everything, the endpoint at info's address. 0 or a negative error of libfabric, and the step that failed. */
+static int open_all(struct net *net, const char **ret_what)
+{
+    int rc;
+
+    *ret_what = "fi_fabric";
+    rc = fi_fabric(net->info->fabric_attr, &net->fabric, NULL);
+    if (rc != 0)
+        return rc;
+    *ret_what = "fi_domain";
+    rc = fi_domain(net->fabric, net->info, &net->domain, NULL);
+    if (rc != 0)
+        return rc;
+    *ret_what = "fi_av_open";
+    struct fi_av_attr av_attr = {.type = net->info->domain_attr->av_type, .count = 64};
+    rc = fi_av_open(net->domain, &av_attr, &net->av, NULL);
+    if (rc != 0)
+        return rc;
+    *ret_what = "fi_cq_open";
+    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = 8192};
+    rc = fi_cq_open(net->domain, &cq_attr, &net->cq, NULL);
+    net->can_wait = rc == 0;
+    if (rc != 0) {
+        cq_attr.wait_obj = FI_WAIT_NONE;
+        rc = fi_cq_open(net->domain, &cq_attr, &net->cq, NULL);
+    }
+    if (rc != 0)
+        return rc;
+    if (net->info->domain_attr->mr_mode & FI_MR_LOCAL) {
+        *ret_what = "fi_mr_reg";
+        rc = fi_mr_reg(net->domain, net->arena->base, net->arena->n_bytes, FI_SEND | FI_RECV, 0, 0, 0, &net->mr, NULL);
+        if (rc != 0)
+            return rc;
+        net->desc = fi_mr_desc(net->mr);
+    }
+    *ret_what = "endpoint";
+    rc = fi_endpoint(net->domain, net->info, &net->ep, NULL);
     if (rc == 0)
         rc = fi_ep_bind(net->ep, &net->av->fid, 0);
     if (rc == 0)
         rc = fi_ep_bind(net->ep, &net->cq->fid, FI_TRANSMIT | FI_RECV);
     if (rc == 0)
         rc = fi_enable(net->ep);
-    if (rc != 0 && net->ep) {
-        fi_close(&net->ep->fid);
-        net->ep = NULL;
-    }
     return rc;
 }
 
-/*
- * Makes the socket buffers of a datagram endpoint large enough for a window of packets: the kernel's default holds seven packets
- * of 16 KiB. libfabric offers no way to do so, but the socket is known by its address.
- */
-static void enlarge_buffers(struct net *net)
+/* Calls a function for each socket of this type that is bound to the endpoint's address. */
+static void each_socket(const struct net *net, int type, void (*fn)(int fd))
 {
-    const int wanted = 8 << 20;
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *entry;
 
-    for (int fd = 3; fd < 4096; fd++) {
+    while (dir && (entry = readdir(dir)) != NULL) {
         struct sockaddr_storage own;
         socklen_t len = sizeof own, type_len = sizeof(int);
-        int type = 0;
-        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) < 0 || type != SOCK_DGRAM ||
+        int fd = atoi(entry->d_name), its = 0;
+        if (fd < 3 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &its, &type_len) < 0 || its != type ||
             getsockname(fd, (struct sockaddr *)&own, &len) < 0 || len != net->info->src_addrlen ||
             memcmp(&own, net->info->src_addr, len) != 0)
             continue;
-        /* Beyond the limit of the system only with privilege. */
-        if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof wanted) < 0)
-            setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof wanted);
-        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &wanted, sizeof wanted) < 0)
-            setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
+        fn(fd);
     }
+    if (dir)
+        closedir(dir);
+}
+
+/* Makes the socket buffers of a datagram endpoint large enough for a window of packets: the kernel's default holds seven packets
+ * of 16 KiB, and libfabric offers no way to ask for more. */
+static void enlarge_buffers(int fd)
+{
+    const int wanted = 8 << 20;
+
+    /* Beyond the limit of the system only with privilege. */
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof wanted) < 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof wanted);
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &wanted, sizeof wanted) < 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
+}
+
+/* libfabric 1.17 forgets connections that it accepted and that had not introduced themselves when it closed. Their far ends
+ * would wait for an answer for ever, and meanwhile refuse any other connection with us. */
+static void close_forgotten(int fd)
+{
+    close(fd);
 }
 
 /* From now on the endpoint is opened at the address it got the first time. */
@@ -252,18 +318,7 @@ static void ofi_close(struct net *net)
 {
     if (!net)
         return;
-    if (net->ep)
-        fi_close(&net->ep->fid);
-    if (net->mr)
-        fi_close(&net->mr->fid);
-    if (net->cq)
-        fi_close(&net->cq->fid);
-    if (net->av)
-        fi_close(&net->av->fid);
-    if (net->domain)
-        fi_close(&net->domain->fid);
-    if (net->fabric)
-        fi_close(&net->fabric->fid);
+    close_all(net);
     if (net->info)
         fi_freeinfo(net->info);
     free(net->failed);
@@ -294,38 +349,7 @@ static int ofi_open(const struct net_config *config, const struct arena *arena, 
         return rc;
     }
 
-    what = "fi_fabric";
-    rc = fi_fabric(net->info->fabric_attr, &net->fabric, NULL);
-    if (rc != 0)
-        goto fail;
-    what = "fi_domain";
-    rc = fi_domain(net->fabric, net->info, &net->domain, NULL);
-    if (rc != 0)
-        goto fail;
-    what = "fi_av_open";
-    struct fi_av_attr av_attr = {.type = net->info->domain_attr->av_type, .count = 64};
-    rc = fi_av_open(net->domain, &av_attr, &net->av, NULL);
-    if (rc != 0)
-        goto fail;
-    what = "fi_cq_open";
-    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = 8192};
-    rc = fi_cq_open(net->domain, &cq_attr, &net->cq, NULL);
-    net->can_wait = rc == 0;
-    if (rc != 0) {
-        cq_attr.wait_obj = FI_WAIT_NONE;
-        rc = fi_cq_open(net->domain, &cq_attr, &net->cq, NULL);
-    }
-    if (rc != 0)
-        goto fail;
-    if (net->info->domain_attr->mr_mode & FI_MR_LOCAL) {
-        what = "fi_mr_reg";
-        rc = fi_mr_reg(net->domain, arena->base, arena->n_bytes, FI_SEND | FI_RECV, 0, 0, 0, &net->mr, NULL);
-        if (rc != 0)
-            goto fail;
-        net->desc = fi_mr_desc(net->mr);
-    }
-    what = "endpoint";
-    rc = open_endpoint(net);
+    rc = open_all(net, &what);
     if (rc != 0)
         goto fail;
     what = "fi_getname";
@@ -333,7 +357,7 @@ static int ofi_open(const struct net_config *config, const struct arena *arena, 
     if (rc != 0)
         goto fail;
     if (net->datagram)
-        enlarge_buffers(net);
+        each_socket(net, SOCK_DGRAM, enlarge_buffers);
     net->inject_bytes = net->info->tx_attr->inject_size;
     *ret_net = net;
     return 0;
@@ -388,40 +412,40 @@ static void send_over(struct net *net, struct slot *s)
         net->n_stuck--;
 }
 
-/* Opens the endpoint anew. Sends that were under way count as failed, receives are posted again. */
+/* Opens everything anew. Sends that were under way count as failed, receives are posted and peers inserted again. */
 static int reopen(struct net *net)
 {
-    fi_close(&net->ep->fid);
-    net->ep = NULL;
-    /* What had completed is worthless now, except that its blocks come back: all of them do below. */
-    struct fi_cq_msg_entry entries[POLL_MAX];
-    struct fi_cq_err_entry err;
-    for (;;) {
-        ssize_t n = fi_cq_read(net->cq, entries, POLL_MAX);
-        if (n == -FI_EAVAIL) {
-            memset(&err, 0, sizeof err);
-            if (fi_cq_readerr(net->cq, &err, 0) <= 0)
-                break;
-        } else if (n <= 0) {
-            break;
+    const char *what;
+
+    close_all(net);
+    each_socket(net, SOCK_STREAM, close_forgotten);
+    int rc = open_all(net, &what);
+    for (uint32_t i = 0; i < net->n_peers; i++) {
+        struct peer *p = &net->peers[i];
+        if (rc == 0 && p->used && !p->removed) {
+            what = "fi_av_insert";
+            if (fi_av_insert(net->av, p->address, 1, &p->addr, 0, NULL) != 1)
+                rc = -FI_EADDRNOTAVAIL;
         }
     }
-    int rc = open_endpoint(net);
     for (uint32_t block = 0; block < net->arena->n_blocks; block++) {
         struct slot *s = &net->slots[block];
         if (s->use == SLOT_SEND) {
             send_over(net, s);
             net->failed[net->n_failed++] = block;
         } else if (s->use == SLOT_RECEIVE && rc == 0) {
+            what = "fi_recv";
             rc = post_block(net, block);
         }
     }
     for (uint32_t i = 0; i < net->n_peers; i++)
         if (net->peers[i].removed)
             net->peers[i].used = net->peers[i].removed = false;
-    if (rc != 0)
-        log_error("libfabric provider %s: cannot open the endpoint again: %s", net->info->fabric_attr->prov_name,
+    if (rc != 0) {
+        log_error("libfabric provider %s: cannot open again: %s: %s", net->info->fabric_attr->prov_name, what,
                   fi_strerror(-rc));
+        close_all(net);
+    }
     return rc;
 }
 
@@ -432,6 +456,8 @@ static int ofi_peer_add(struct net *net, const void *address, size_t len, uint32
 
     if (len > NET_ADDRESS_BYTES)
         return -EINVAL;
+    if (!net->ep)
+        return -ENETDOWN;
     for (uint32_t i = 0; i < net->n_peers; i++) {
         struct peer *p = &net->peers[i];
         if (p->removed && p->address_len == len && memcmp(p->address, address, len) == 0)
@@ -469,6 +495,8 @@ static void ofi_peer_remove(struct net *net, uint32_t peer)
         return;
     p->removed = true;
     net->n_stuck += p->n_out;
+    if (!net->ep)
+        return;
     fi_av_remove(net->av, &p->addr, 1, 0);
     if (net->n_stuck > net->n_blocks / 8)
         reopen(net);
@@ -572,7 +600,7 @@ static int ofi_wait_fd(struct net *net)
 {
     int fd = -1;
 
-    if (fi_control(&net->cq->fid, FI_GETWAIT, &fd) != 0)
+    if (!net->cq || fi_control(&net->cq->fid, FI_GETWAIT, &fd) != 0)
         return -1;
     return fd;
 }
@@ -581,7 +609,7 @@ static int ofi_wait_ready(struct net *net)
 {
     struct fid *fids[1] = {&net->cq->fid};
 
-    if (net->n_failed > 0)
+    if (net->n_failed > 0 || !net->ep)
         return -EAGAIN;
     return fi_trywait(net->fabric, fids, 1) == 0 ? 0 : -EAGAIN;
 }

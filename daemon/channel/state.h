@@ -58,6 +58,7 @@ struct link {
     uint64_t retry_ns;  /* nothing is sent before */
     uint64_t probe_ns;  /* next probe */
     uint64_t heard_ns;
+    uint64_t moved_ns;  /* when the driver last took or finished something */
     uint32_t rtt_us;
     uint64_t packets, bytes, errors;
     uint8_t address[NET_ADDRESS_BYTES];
