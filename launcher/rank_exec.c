@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -63,6 +65,21 @@ static void become_user(uid_t uid, gid_t gid, int pipe_fd)
         fail(pipe_fd, STEP_USER);
 }
 
+/* Whether PATH has a file of this name in a directory that can be looked into. */
+static bool in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    char file[PATH_MAX];
+
+    for (; path && *path; path += strcspn(path, ":"), path += *path == ':') {
+        int n = (int)strcspn(path, ":");
+        if (snprintf(file, sizeof file, "%.*s/%s", n, path, name) < (int)sizeof file &&
+            access(file, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, pid_t spawner)
 {
     reset_signals();
@@ -84,6 +101,9 @@ static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, 
         _exit(127);
     environ = plan->env; /* execvp searches the PATH that the rank will have. */
     execvp(plan->argv[0], plan->argv);
+    /* A directory of PATH that is closed to the user hides a missing program behind another error. */
+    if (errno == EACCES && !strchr(plan->argv[0], '/') && !in_path(plan->argv[0]))
+        errno = ENOENT;
     fail(pipe_fd, STEP_EXEC);
 }
 

@@ -132,6 +132,15 @@ def test_becomes_the_user(spawner):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root changes users")
+def test_closed_directory_in_path_does_not_hide_what_is_missing(spawner, tmp_path):
+    tmp_path.chmod(0o700)
+    *fds, answer = spawner.spawn(["nothing"], uid=65534, gid=65534, env=[f"PATH={tmp_path}:/bin"])
+    for fd in fds:
+        os.close(fd)
+    assert answer["error"] == "execve 'nothing': No such file or directory"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root changes users")
 def test_directory_is_entered_as_the_user(spawner, tmp_path):
     tmp_path.chmod(0o700)
     *fds, answer = spawner.spawn(["true"], uid=65534, gid=65534, wdir=str(tmp_path))
