@@ -102,8 +102,10 @@ static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, 
     environ = plan->env; /* execvp searches the PATH that the rank will have. */
     execvp(plan->argv[0], plan->argv);
     /* A directory of PATH that is closed to the user hides a missing program behind another error. */
-    if (errno == EACCES && !strchr(plan->argv[0], '/') && !in_path(plan->argv[0]))
-        errno = ENOENT;
+    int error = errno;
+    if (error == EACCES && !strchr(plan->argv[0], '/') && !in_path(plan->argv[0]))
+        error = ENOENT;
+    errno = error;
     fail(pipe_fd, STEP_EXEC);
 }
 

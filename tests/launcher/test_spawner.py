@@ -138,6 +138,11 @@ def test_closed_directory_in_path_does_not_hide_what_is_missing(spawner, tmp_pat
     for fd in fds:
         os.close(fd)
     assert answer["error"] == "execve 'nothing': No such file or directory"
+    (tmp_path / "data").write_text("")
+    *fds, answer = spawner.spawn(["data"], env=[f"PATH=/bin:{tmp_path}:/usr/bin"])
+    for fd in fds:
+        os.close(fd)
+    assert answer["error"] == "execve 'data': Permission denied"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root changes users")
