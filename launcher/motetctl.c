@@ -26,6 +26,7 @@ static const char usage[] =
     "Usage: motetctl [options] command\n"
     "Shows the state of the Motet daemon of this node, of its cluster and of the jobs on it.\n\n"
     "Commands:\n"
+    "  info        this daemon: version, sockets, defaults\n"
     "  nodes       nodes of the cluster, and whether they are reachable\n"
     "  networks    networks and who is on them\n"
     "  channels    this node's channels: interface, provider, address\n"
@@ -51,8 +52,8 @@ static const char usage[] =
     "  -V, --version         version\n"
     "  -h, --help            this text\n";
 
-static const char *const views[] = {"nodes", "networks", "channels", "links",    "routes",
-                                    "jobs",  "ranks",    "queues",   "counters", "all"};
+static const char *const views[] = {"info", "nodes", "networks", "channels", "links", "routes",
+                                    "jobs", "ranks", "queues",   "counters", "all"};
 
 static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
                                              {"node", required_argument, NULL, 'N'},

@@ -98,7 +98,7 @@ static int parse_request(json_t *json, uid_t uid, struct status_request *ret_req
     if ((q.get == NULL) == (q.set == NULL))
         return refuse(why, "bad_request", "expected either get or set");
     if (q.get && !status_rows_known(q.get))
-        return refuse(why, "bad_request", "get: expected nodes, networks, channels, links, routes, jobs, ranks, queues, "
+        return refuse(why, "bad_request", "get: expected info, nodes, networks, channels, links, routes, jobs, ranks, queues, "
                                           "counters or all");
     if (q.set && strcmp(q.set, "wait_mode") != 0 && strcmp(q.set, "log_level") != 0 && strcmp(q.set, "kill") != 0)
         return refuse(why, "bad_request", "set: expected wait_mode, log_level or kill");

@@ -273,6 +273,21 @@ static void rows_counters(struct node *node, const struct status_request *q, jso
                         (json_int_t)sessions_count(node->sessions), "nodes", (json_int_t)topology_count(node->topology)));
 }
 
+static void rows_info(struct node *node, const struct status_request *q, json_t *rows)
+{
+    const struct config *c = &node->config;
+
+    (void)q;
+    json_array_append_new(
+        rows, json_pack("{s:s, s:o, s:I, s:s, s:i, s:i, s:b, s:b, s:s?, s:s, s:s, s:s, s:I, s:I, s:I}", "node", c->name, "node_id",
+                        hex32(node->id), "epoch", (json_int_t)node->epoch, "version", NODE_SOFTWARE, "pid", (int)getpid(), "uid",
+                        (int)geteuid(), "private", (int)node->private_mode, "draining", (int)node->draining, "config",
+                        node->config_path, "client_socket", c->client_socket, "status_socket", c->status_socket, "wait_mode",
+                        wait_names[c->wait_mode], "packet_bytes", (json_int_t)c->packet_bytes, "channels",
+                        (json_int_t)fabric_n_channels(node->fabric), "uptime_ms",
+                        (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS)));
+}
+
 static void rows_ranks(struct node *node, const struct status_request *q, json_t *rows)
 {
     status_queue_ranks(node, q, rows);
@@ -283,6 +298,7 @@ static const struct {
     void (*rows)(struct node *node, const struct status_request *q, json_t *rows);
     bool is_public, clusterwide;
 } subjects[] = {
+    {"info", rows_info, true, false},
     {"nodes", rows_nodes, true, false},   {"networks", rows_networks, true, false}, {"channels", rows_channels, true, false},
     {"links", rows_links, true, false},   {"routes", rows_routes, true, false},     {"jobs", rows_jobs, true, true},
     {"ranks", rows_ranks, true, true},    {"queues", rows_queues, true, true},      {"counters", rows_counters, false, true},

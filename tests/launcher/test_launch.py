@@ -251,7 +251,7 @@ def test_motetctl_looks_into_a_job(start):
     assert row["name"] == "sh" and row["ranks"] == 2
     ranks = json.loads(ctl(path, "--json", "ranks", "-j", row["job"], "-r", "1"))
     assert len(ranks) == 1 and alive(ranks[0]["pid"])
-    for view in ("nodes", "networks", "channels", "links", "routes", "jobs", "ranks", "queues", "counters", "all"):
+    for view in ("info", "nodes", "networks", "channels", "links", "routes", "jobs", "ranks", "queues", "counters", "all"):
         assert ctl(path, view)
     assert "spin" in ctl(path, "set", "wait_mode", "spin", "-j", row["job"])
     job.process.send_signal(signal.SIGTERM)
