@@ -242,8 +242,12 @@ class Binding:
             return 'err'
         if self.function.get('errors') == 'file' or (self.context and self.context.kind == 'file'):
             return f'check_raise_file(err, function)'
+        if self.function.has('errors'):
+            return f'check_raise_with(o_{self.function.get("errors")}, err, function)'
         if self.context and self.context.kind == 'comm':
             return f'errhandler_raise(o_{self.context.name}, err, function)'
+        if self.context and self.context.kind == 'session':
+            return f'check_raise_session(o_{self.context.name}, err, function)'
         if self.context:
             return 'check_raise_default(err, function)'
         return 'errhandler_raise(err_take_blame(), err, function)'

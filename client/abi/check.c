@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/abi/check.h"
 
+#include "client/core/session.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -194,6 +196,23 @@ int check_raise_file(int err, const char *function)
 {
     return errhandler_raise_on(errhandler_file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL, "MPI_FILE_NULL", err,
                                function);
+}
+
+int check_raise_with(struct errhandler *handler, int err, const char *function)
+{
+    if (!handler)
+        return errhandler_raise(NULL, err, function);
+    enum errhandler_target target = handler->target == ERRHANDLER_ANY ? ERRHANDLER_COMM : handler->target;
+    uintptr_t none = target == ERRHANDLER_SESSION ? (uintptr_t)MPI_SESSION_NULL : (uintptr_t)MPI_COMM_NULL;
+
+    return errhandler_raise_on(handler, target, none, NULL, err, function);
+}
+
+int check_raise_session(struct session *session, int err, const char *function)
+{
+    if (!session)
+        return errhandler_raise(NULL, err, function);
+    return errhandler_raise_on(session->errhandler, ERRHANDLER_SESSION, session->obj.handle, NULL, err, function);
 }
 
 int check_raise_default(int err, const char *function)

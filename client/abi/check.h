@@ -114,8 +114,12 @@ int check_types(const char *argument, const MPI_Datatype *types, MPI_Count n, bo
 /* The error that an unimplemented function raises. */
 CHECK_COLD int check_unsupported(const char *function);
 
+/* Raises with an error handler that came as an argument, and with that of a session; the default one where it is NULL. */
+CHECK_COLD int check_raise_with(struct errhandler *handler, int err, const char *function);
+CHECK_COLD int check_raise_session(struct session *session, int err, const char *function);
+
 /* Raises for functions on objects that have no module of their own yet: with the default handler of files
- * (MPI-5.0 section 14.7), or with that of MPI_COMM_SELF for windows and sessions. */
+ * (MPI-5.0 section 14.7), or with that of MPI_COMM_SELF for windows. */
 CHECK_COLD int check_raise_file(int err, const char *function);
 CHECK_COLD int check_raise_default(int err, const char *function);
 

@@ -22,7 +22,8 @@ A function is one logical line; lines that begin with white space continue it:
         as=Name      shares the semantics function of Name
         form         the semantics function gets a last argument `bool large`: called through the suffix _c
         returns=T    result that is no error code
-        errors=kind  the default error handler of this kind of object hears of errors, whatever the parameters are
+        errors=what  file: the default error handler of files hears of errors, whatever the parameters are;
+                     otherwise the parameter of this name is the error handler that does
 
 Kinds are listed in kinds.py."""
 

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Init, MPI_Init_thread, MPI_Finalize: the order in which the parts of the library come up and go down. */
+/*
+ * MPI_Init, MPI_Init_thread, MPI_Finalize, and the order in which the parts of the library come up and go down.
+ *
+ * The world model and the sessions share one instance of the library, which the first of them starts. It ends with
+ * MPI_Finalize in a program without sessions. After a session it stays until the process exits: another session may
+ * follow, and a rank that has left its job cannot come back.
+ */
+#include "client/comm/init.h"
+
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
 #include "client/coll/select.h"
@@ -15,12 +23,12 @@
 #include "client/core/phase.h"
 #include "client/p2p/p2p.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* MOTET_THREAD_LEVEL=single|funneled|serialized|multiple raises what the program asks for. */
-static int level_from_environment(int *ret_level)
+int init_level_of(const char *name)
 {
     static const struct {
         const char *name;
@@ -31,50 +39,54 @@ static int level_from_environment(int *ret_level)
         { "serialized", MPI_THREAD_SERIALIZED },
         { "multiple", MPI_THREAD_MULTIPLE },
     };
+    if (strncasecmp(name, "MPI_THREAD_", 11) == 0)
+        name += 11;
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+        if (strcasecmp(name, levels[i].name) == 0)
+            return levels[i].level;
+    return -1;
+}
+
+/* MOTET_THREAD_LEVEL=single|funneled|serialized|multiple takes the place of what the program asks for. */
+static int level_from_environment(int *ret_level)
+{
     const char *value = getenv("MOTET_THREAD_LEVEL");
     if (!value || !*value)
         return MPI_SUCCESS;
-    if (strncasecmp(value, "MPI_THREAD_", 11) == 0)
-        value += 11;
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        if (strcasecmp(value, levels[i].name) == 0) {
-            *ret_level = levels[i].level;
-            return MPI_SUCCESS;
-        }
-    }
-    return err_set(MPI_ERR_OTHER, "MOTET_THREAD_LEVEL is %s, not single, funneled, serialized or multiple", value);
+    int level = init_level_of(value);
+    if (level < 0)
+        return err_set(MPI_ERR_OTHER, "MOTET_THREAD_LEVEL is %s, not single, funneled, serialized or multiple", value);
+    *ret_level = level;
+    return MPI_SUCCESS;
 }
 
-static int make_predefined(struct group *group, uint32_t context_id, MPI_Comm handle, const char *name,
-                           struct comm **ret_comm)
+static int make_predefined(struct group *group, uint32_t context_id, const char *name, struct comm **ret_comm)
 {
     int err = comm_new(context_id, group, NULL, ret_comm);
     group_unref(group);
     if (err)
         return err;
     strcpy((*ret_comm)->name, name);
-    handle_set_predefined((uintptr_t)handle, &(*ret_comm)->obj);
     return MPI_SUCCESS;
 }
 
+/* Without handles: a program that has only sessions may not name them, the library works with them. */
 static int make_world_and_self(void)
 {
     struct group *group;
     int err = group_new_row(0, job_size(), &group);
     if (!err)
-        err = make_predefined(group, COMM_CONTEXT_WORLD, MPI_COMM_WORLD, "MPI_COMM_WORLD", &comm_world);
+        err = make_predefined(group, COMM_CONTEXT_WORLD, "MPI_COMM_WORLD", &comm_world);
     if (!err)
         err = group_new_row(job_rank(), 1, &group);
     if (!err)
-        err = make_predefined(group, COMM_CONTEXT_SELF, MPI_COMM_SELF, "MPI_COMM_SELF", &comm_self);
+        err = make_predefined(group, COMM_CONTEXT_SELF, "MPI_COMM_SELF", &comm_self);
     return err;
 }
 
 static int start(int level, const char *argv0)
 {
-    int err = level_from_environment(&level);
-    if (!err)
-        err = datatype_init();
+    int err = datatype_init();
     if (!err)
         err = op_init();
     if (!err)
@@ -83,7 +95,6 @@ static int start(int level, const char *argv0)
         err = job_attach();
     if (err)
         return err;
-    lock_init(level == MPI_THREAD_MULTIPLE);
     group_set_own_proc(job_rank());
     err = env_init(level, argv0);
     if (!err)
@@ -95,11 +106,76 @@ static int start(int level, const char *argv0)
     return make_world_and_self();
 }
 
+static void stop(void)
+{
+    comm_unref(comm_self);
+    comm_unref(comm_world);
+    comm_self = comm_world = NULL;
+    p2p_deinit();
+    job_detach();
+}
+
+/* ---- who uses the library ---------------------------------------------------------------------------------------- */
+
+/* Two threads may both open the first session. */
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+static int n_users; /* the world model and every session */
+static bool running, lingers;
+
+static void stop_at_exit(void)
+{
+    if (running && n_users == 0)
+        stop();
+}
+
+int init_acquire(int *level, const char *argv0)
+{
+    pthread_mutex_lock(&starting);
+    int err = level_from_environment(level);
+    if (!err && !running) {
+        if (phase_now() == PHASE_FINALIZED)
+            err = err_set(MPI_ERR_OTHER, "this process left its job in MPI_Finalize and cannot come back");
+        else
+            err = start(*level, argv0);
+        running = !err;
+    }
+    if (!err) {
+        if (*level == MPI_THREAD_MULTIPLE)
+            lock_init(true);
+        n_users++;
+        phase_set(PHASE_ACTIVE);
+    }
+    pthread_mutex_unlock(&starting);
+    return err;
+}
+
+void init_linger(void)
+{
+    if (!lingers)
+        atexit(stop_at_exit);
+    lingers = true;
+}
+
+void init_release(void)
+{
+    pthread_mutex_lock(&starting);
+    if (--n_users == 0) {
+        phase_set(PHASE_FINALIZED);
+        if (!lingers) {
+            stop();
+            running = false;
+        }
+    }
+    pthread_mutex_unlock(&starting);
+}
+
+/* ---- the world model --------------------------------------------------------------------------------------------- */
+
 int mpi_init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    if (phase_now() != PHASE_BEFORE)
+    if (phase_state.world != PHASE_BEFORE)
         return err_set(MPI_ERR_OTHER, "MPI was initialized before%s",
-                       phase_now() == PHASE_FINALIZED ? " and is finalized" : "");
+                       phase_state.world == PHASE_FINALIZED ? " and is finalized" : "");
     int level = MPI_THREAD_SINGLE;
     if (required >= MPI_THREAD_MULTIPLE)
         level = MPI_THREAD_MULTIPLE;
@@ -107,10 +183,15 @@ int mpi_init_thread(int *argc, char ***argv, int required, int *provided)
         level = MPI_THREAD_SERIALIZED;
     else if (required >= MPI_THREAD_FUNNELED)
         level = MPI_THREAD_FUNNELED;
-    int err = start(level, argc && argv && *argc > 0 && *argv ? (*argv)[0] : NULL);
+    const char *argv0 = argc && argv && *argc > 0 && *argv ? (*argv)[0] : NULL;
+    int err = init_acquire(&level, argv0);
+    if (!err)
+        err = env_set_world(level, argv0);
     if (err)
         return err;
-    phase_set(PHASE_ACTIVE);
+    handle_set_predefined((uintptr_t)MPI_COMM_WORLD, &comm_world->obj);
+    handle_set_predefined((uintptr_t)MPI_COMM_SELF, &comm_self->obj);
+    phase_state.world = PHASE_ACTIVE;
     return provided ? mpi_query_thread(provided) : MPI_SUCCESS;
 }
 
@@ -119,17 +200,17 @@ int mpi_init(int *argc, char ***argv)
     return mpi_init_thread(argc, argv, MPI_THREAD_SINGLE, NULL);
 }
 
-static void drop_predefined(struct comm **comm)
+static void withdraw(struct comm *comm)
 {
-    handle_set_predefined((*comm)->obj.handle, NULL);
-    (*comm)->obj.predefined = false;
-    (*comm)->obj.handle = 0;
-    comm_unref(*comm);
-    *comm = NULL;
+    handle_set_predefined(comm->obj.handle, NULL);
+    comm->obj.predefined = false;
+    comm->obj.handle = 0;
 }
 
 int mpi_finalize(void)
 {
+    if (phase_state.world != PHASE_ACTIVE)
+        return err_set(MPI_ERR_OTHER, "MPI_Init has not been called, or MPI is finalized");
     /* First of all, as if MPI_COMM_SELF were freed, while everything still works (MPI-5.0 section 11.2.4). */
     int err = attr_delete_all(&comm_self->attrs, ATTR_COMM, comm_self->obj.handle);
     if (!err)
@@ -138,11 +219,10 @@ int mpi_finalize(void)
         err = mpi_barrier(comm_world);
     if (err)
         return err;
-    phase_set(PHASE_FINALIZED);
-    drop_predefined(&comm_self);
-    drop_predefined(&comm_world);
-    p2p_deinit();
-    job_detach();
+    phase_state.world = PHASE_FINALIZED;
+    withdraw(comm_self);
+    withdraw(comm_world);
+    init_release();
     return MPI_SUCCESS;
 }
 

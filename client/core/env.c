@@ -91,6 +91,13 @@ static int fill_info(struct info *info, const char *command)
     return err;
 }
 
+int env_set_world(int level, const char *argv0)
+{
+    thread_level = level;
+    main_thread = pthread_self();
+    return argv0 ? info_put(info_env, "command", argv0) : MPI_SUCCESS;
+}
+
 int env_init(int level, const char *argv0)
 {
     thread_level = level;
@@ -125,13 +132,13 @@ int mpi_get_processor_name(char *name, int *resultlen)
 
 int mpi_initialized(int *flag)
 {
-    *flag = phase_now() != PHASE_BEFORE;
+    *flag = phase_state.world != PHASE_BEFORE;
     return MPI_SUCCESS;
 }
 
 int mpi_finalized(int *flag)
 {
-    *flag = phase_now() == PHASE_FINALIZED;
+    *flag = phase_state.world == PHASE_FINALIZED;
     return MPI_SUCCESS;
 }
 

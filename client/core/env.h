@@ -13,9 +13,12 @@
 /* Largest tag a user may give. Tags travel as 32-bit numbers; the collective context has its own. */
 #define ENV_TAG_UB 0x7fffffff
 
-/* Called by MPI_Init on the main thread, after job_attach. thread_level: the one granted. argv may be NULL.
+/* Called by the first MPI_Init or MPI_Session_init, after job_attach. thread_level: the one granted. argv may be NULL.
  * MPI_ERR_NO_MEM. */
 int env_init(int thread_level, const char *argv0);
+
+/* MPI_Init after a session has started everything: the thread level of the program and its main thread. */
+int env_set_world(int thread_level, const char *argv0);
 
 /* Address of a predefined attribute of communicators (an int; MPI_UNDEFINED: not set), NULL for other keyvals. */
 const int *env_attr(int keyval);

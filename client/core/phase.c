@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct phase_state phase_state = {PHASE_BEFORE, true};
+struct phase_state phase_state = {.now = PHASE_BEFORE, .checks = true, .world = PHASE_BEFORE};
 
 /* The environment decides before main(), so that checks of functions that may be called before MPI_Init obey, too. */
 __attribute__((constructor)) static void read_environment(void)
@@ -27,7 +27,7 @@ void phase_refuse(const char *function)
         return;
     fflush(stdout);
     fprintf(stderr, "motet: %s was called %s\n", function,
-            phase_now() == PHASE_BEFORE ? "before MPI_Init" : "after MPI_Finalize");
+            phase_now() == PHASE_BEFORE ? "before MPI_Init" : "after MPI_Finalize and the last session");
     /* No communicator and no error handler exists: as with MPI_ERRORS_ARE_FATAL the process ends, and the launcher
      * ends the job (MPI-5.0 section 9.3). */
     exit(EXIT_FAILURE);

@@ -11,14 +11,15 @@
 #include <stdint.h>
 
 enum phase {
-    PHASE_BEFORE = 0, /* neither MPI_Init nor a session */
+    PHASE_BEFORE = 0, /* neither MPI_Init nor a session so far */
     PHASE_ACTIVE,
     PHASE_FINALIZED
 };
 
 struct phase_state {
-    uint8_t now; /* enum phase */
+    uint8_t now; /* enum phase: active while the world model or any session is */
     bool checks;
+    uint8_t world; /* enum phase, of MPI_Init and MPI_Finalize alone */
 };
 extern struct phase_state phase_state;
 

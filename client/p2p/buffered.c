@@ -1,55 +1,105 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffered sends (MPI-5.0 section 3.6). The message is packed into memory of the library and sent from there; the buffer that the user
- * attached is the budget: a message takes its bytes and MPI_BSEND_OVERHEAD of it until it has left. With MPI_BUFFER_AUTOMATIC
+ * Buffered sends (MPI-5.0 section 3.6). The message is packed into memory of the library and sent from there; the buffer that the
+ * user attached is the budget: a message takes its bytes and MPI_BSEND_OVERHEAD of it until it has left. With MPI_BUFFER_AUTOMATIC
  * there is no limit.
+ *
+ * The send of a message is released as soon as it is started, so that it destroys itself when it is complete; that gives back the
+ * budget and completes the flushes that waited for it. Nobody has to look for messages that have left.
  */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
 #include "client/core/progress.h"
+#include "client/core/session.h"
 #include "client/p2p/transfer.h"
 
 struct buffer_pool {
     void *address;
     MPI_Count size; /* -1: automatic */
     MPI_Count used;
-    struct list messages; /* struct buffered: on their way */
+    uint64_t n_messages;  /* ever: the number of the next one */
+    struct list messages; /* struct buffered: on their way, oldest first */
+    struct list flushes;  /* struct flush: that wait */
 };
 
 /* A message that has not left. */
 struct buffered {
     struct list link;
-    struct request *send;
+    struct buffer_pool *pool;
+    uint64_t number;
     MPI_Count cost;
     uint8_t data[];
 };
 
+/* A nonblocking flush: complete when all messages before number `end` have left. */
+struct flush {
+    struct request base;
+    struct list link;
+    uint64_t end;
+};
+
 static struct buffer_pool *process_pool;
 
-/* Frees what has left. */
-static void reclaim(struct buffer_pool *pool)
+/* Whether all messages before `end` have left. */
+static bool has_left(const struct buffer_pool *pool, uint64_t end)
 {
-    list_foreach_safe(it, &pool->messages) {
-        struct buffered *m = list_entry(it, struct buffered, link);
-        if (!request_is_complete(m->send))
-            continue;
-        request_finish(m->send, MPI_STATUS_IGNORE);
-        pool->used -= m->cost;
-        list_remove(it);
-        free(m);
-    }
+    const struct list *oldest = list_first(&pool->messages);
+    return !oldest || list_entry(oldest, struct buffered, link)->number >= end;
 }
+
+static void message_destroy(struct request *r)
+{
+    struct buffered *m = (struct buffered *)((uint8_t *)transfer_of(r)->buf - offsetof(struct buffered, data));
+    struct buffer_pool *pool = m->pool;
+
+    pool->used -= m->cost;
+    list_remove(&m->link);
+    free(m);
+    list_foreach_safe(it, &pool->flushes) {
+        struct flush *f = list_entry(it, struct flush, link);
+        if (!has_left(pool, f->end))
+            continue;
+        list_remove(it);
+        request_complete(&f->base, MPI_SUCCESS);
+    }
+    transfer_destroy(r); /* last: it may take the communicator along, and with it the pool */
+}
+
+static const struct request_ops message_ops = {.destroy = message_destroy};
 
 static void flush(struct buffer_pool *pool)
 {
+    uint64_t end = pool->n_messages;
     struct progress_wait wait;
 
     progress_wait_begin(&wait);
-    for (reclaim(pool); !list_empty(&pool->messages); reclaim(pool))
+    while (!has_left(pool, end))
         progress_wait_step(&wait);
     progress_wait_end(&wait);
+}
+
+static void flush_destroy(struct request *r)
+{
+    free(r);
+}
+
+static const struct request_ops flush_ops = {.destroy = flush_destroy};
+
+static int start_flush(struct buffer_pool *pool, struct request **ret_request)
+{
+    if (!pool || list_empty(&pool->messages))
+        return request_publish(request_new_complete(NULL, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, ret_request), ret_request);
+    struct flush *f = malloc(sizeof *f);
+    if (!f)
+        return err_set(MPI_ERR_NO_MEM, "no memory for a request");
+    request_init(&f->base, &flush_ops, NULL, false);
+    f->end = pool->n_messages;
+    list_append(&pool->flushes, &f->link);
+    *ret_request = &f->base;
+    return request_publish(MPI_SUCCESS, ret_request);
 }
 
 static int attach(struct buffer_pool **pool, void *buffer, MPI_Count size)
@@ -61,6 +111,7 @@ static int attach(struct buffer_pool **pool, void *buffer, MPI_Count size)
         return err_set(MPI_ERR_NO_MEM, "no memory to attach a buffer");
     **pool = (struct buffer_pool){.address = buffer, .size = buffer == MPI_BUFFER_AUTOMATIC ? -1 : size};
     list_init(&(*pool)->messages);
+    list_init(&(*pool)->flushes);
     return MPI_SUCCESS;
 }
 
@@ -71,7 +122,8 @@ static int detach(struct buffer_pool **pool, void *buffer_addr, MPI_Count *ret_s
         *ret_size = 0;
         return MPI_SUCCESS;
     }
-    flush(*pool);
+    while (!list_empty(&(*pool)->messages)) /* other threads may send while this one waits */
+        flush(*pool);
     *(void **)buffer_addr = (*pool)->address;
     *ret_size = (*pool)->size < 0 ? 0 : (*pool)->size;
     free(*pool);
@@ -79,9 +131,16 @@ static int detach(struct buffer_pool **pool, void *buffer_addr, MPI_Count *ret_s
     return MPI_SUCCESS;
 }
 
+static struct buffer_pool *pool_for(const struct comm *comm)
+{
+    if (comm->buffer)
+        return comm->buffer;
+    return comm->session && comm->session->buffer ? comm->session->buffer : process_pool;
+}
+
 static int send_buffered(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm)
 {
-    struct buffer_pool *pool = comm->buffer ? comm->buffer : process_pool;
+    struct buffer_pool *pool = pool_for(comm);
     MPI_Count n_bytes = count * type->size;
     MPI_Count cost = n_bytes + MPI_BSEND_OVERHEAD;
 
@@ -91,26 +150,28 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
         return err_set(MPI_ERR_BUFFER, "no buffer is attached");
     if (pool->size >= 0 && pool->used + cost > pool->size) {
         progress_poll();
-        reclaim(pool);
         if (pool->used + cost > pool->size)
             return err_set(MPI_ERR_BUFFER, "a message of %lld bytes and %d of overhead does not fit: %lld of %lld bytes of the "
                            "attached buffer are in use", (long long)n_bytes, MPI_BSEND_OVERHEAD, (long long)pool->used,
                            (long long)pool->size);
     }
     struct buffered *m = malloc(sizeof *m + (size_t)n_bytes);
-    if (!m)
-        return err_set(MPI_ERR_NO_MEM, "no memory for a buffered message of %lld bytes", (long long)n_bytes);
-    transfer_pack_all(type, count, buf, m->data, (size_t)n_bytes);
-    m->cost = cost;
-    int err = p2p_isend(m->data, n_bytes, datatype_from_handle(MPI_BYTE), dest, tag, comm, P2P_CONTEXT_USER, P2P_STANDARD,
-                        &m->send);
-    if (err) {
+    struct transfer *t = m ? transfer_new(TRANSFER_SEND, m->data, n_bytes, datatype_from_handle(MPI_BYTE), dest, tag, comm,
+                                          P2P_CONTEXT_USER, false)
+                           : NULL;
+    if (!t) {
         free(m);
-        return err;
+        return err_set(MPI_ERR_NO_MEM, "no memory for a buffered message of %lld bytes", (long long)n_bytes);
     }
+    transfer_pack_all(type, count, buf, m->data, (size_t)n_bytes);
+    m->pool = pool;
+    m->number = pool->n_messages++;
+    m->cost = cost;
     pool->used += cost;
     list_append(&pool->messages, &m->link);
-    reclaim(pool);
+    t->base.ops = &message_ops;
+    transfer_start_send(t);
+    request_release(&t->base);
     return MPI_SUCCESS;
 }
 
@@ -196,8 +257,25 @@ int mpi_buffer_flush(void)
     return MPI_SUCCESS;
 }
 
+int mpi_buffer_iflush(struct request **ret_request)
+{
+    return start_flush(process_pool, ret_request);
+}
+
+/* Communicators are destroyed when their last message has left: the pool is empty then. */
+static void release_comm(struct comm *comm)
+{
+    free(comm->buffer);
+    comm->buffer = NULL;
+}
+
 int mpi_comm_attach_buffer(struct comm *comm, void *buffer, MPI_Count size)
 {
+    static bool hooked;
+
+    if (!hooked)
+        comm_on_destroy(release_comm);
+    hooked = true;
     return attach(&comm->buffer, buffer, size);
 }
 
@@ -211,4 +289,31 @@ int mpi_comm_flush_buffer(struct comm *comm)
     if (comm->buffer)
         flush(comm->buffer);
     return MPI_SUCCESS;
+}
+
+int mpi_comm_iflush_buffer(struct comm *comm, struct request **ret_request)
+{
+    return start_flush(comm->buffer, ret_request);
+}
+
+int mpi_session_attach_buffer(struct session *session, void *buffer, MPI_Count size)
+{
+    return attach(&session->buffer, buffer, size);
+}
+
+int mpi_session_detach_buffer(struct session *session, void *buffer_addr, MPI_Count *ret_size)
+{
+    return detach(&session->buffer, buffer_addr, ret_size);
+}
+
+int mpi_session_flush_buffer(struct session *session)
+{
+    if (session->buffer)
+        flush(session->buffer);
+    return MPI_SUCCESS;
+}
+
+int mpi_session_iflush_buffer(struct session *session, struct request **ret_request)
+{
+    return start_flush(session->buffer, ret_request);
 }

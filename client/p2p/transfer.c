@@ -48,7 +48,7 @@ void transfer_deinit(void)
     free_transfers = NULL;
 }
 
-static void destroy(struct request *r)
+void transfer_destroy(struct request *r)
 {
     struct transfer *t = transfer_of(r);
 
@@ -84,8 +84,8 @@ static int start(struct request *r)
     return MPI_SUCCESS;
 }
 
-static const struct request_ops transfer_ops = {.destroy = destroy, .cancel = cancel};
-static const struct request_ops persistent_ops = {.destroy = destroy, .cancel = cancel, .start = start};
+static const struct request_ops transfer_ops = {.destroy = transfer_destroy, .cancel = cancel};
+static const struct request_ops persistent_ops = {.destroy = transfer_destroy, .cancel = cancel, .start = start};
 
 struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count, struct datatype *type, int rank, int tag,
                               struct comm *comm, enum p2p_context context, bool persistent)

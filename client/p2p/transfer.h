@@ -60,6 +60,9 @@ void transfer_start_recv(struct transfer *t);
 /* Completes it, off all lists and the board. */
 void transfer_complete(struct transfer *t, int error);
 
+/* What request_ops.destroy of a transfer does: for kinds with an ops table of their own. */
+void transfer_destroy(struct request *r);
+
 /* Frees the pool. */
 void transfer_deinit(void);
 
