@@ -61,15 +61,22 @@ static int send_slow(const void *buf, MPI_Count count, struct datatype *type, in
     return wait_for(t, MPI_STATUS_IGNORE);
 }
 
+/* The short path: the message leaves at once, without a request, or nothing was done. */
+static inline bool send_short(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
+                              enum p2p_context context)
+{
+    if (__builtin_expect(dest < 0, 0))
+        return false;
+    uint32_t world = (uint32_t)comm_peers(comm)->procs[dest];
+    return world != link_self.world_rank &&
+           outbound_try_eager(peer_get(world), buf, count * type->size, type, count, comm, comm->context_id + context, tag);
+}
+
 int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
              enum p2p_context context, enum p2p_mode mode)
 {
-    if (__builtin_expect(dest >= 0 && mode != P2P_SYNCHRONOUS, 1)) {
-        uint32_t world = (uint32_t)comm_peers(comm)->procs[dest];
-        if (world != link_self.world_rank &&
-            outbound_try_eager(peer_get(world), buf, count * type->size, type, count, comm, comm->context_id + context, tag))
-            return MPI_SUCCESS;
-    }
+    if (__builtin_expect(mode != P2P_SYNCHRONOUS, 1) && send_short(buf, count, type, dest, tag, comm, context))
+        return MPI_SUCCESS;
     return send_slow(buf, count, type, dest, tag, comm, context, mode);
 }
 
@@ -114,13 +121,15 @@ int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int
                  struct datatype *rtype, int source, int rtag, struct comm *comm, enum p2p_context context,
                  MPI_Status *status)
 {
+    /* A short message leaves first: posting the receive then costs the time in which the other side's is on its way. */
+    bool sent = send_short(sbuf, scount, stype, dest, stag, comm, context);
     struct transfer *recv = transfer_new(TRANSFER_RECV, rbuf, rcount, rtype, source, rtag, comm, context, false);
 
     if (!recv)
         return no_memory();
     recv->blocking = true;
     transfer_start_recv(recv);
-    int send_err = p2p_send(sbuf, scount, stype, dest, stag, comm, context, P2P_STANDARD);
+    int send_err = sent ? MPI_SUCCESS : send_slow(sbuf, scount, stype, dest, stag, comm, context, P2P_STANDARD);
     int recv_err = wait_for(recv, status);
     return send_err ? send_err : recv_err;
 }
