@@ -24,14 +24,18 @@ void allreduce_ring(struct schedule *s, const void *send, void *recv, MPI_Count 
 {
     int rank = s->view.rank, size = s->view.size;
     int to = (rank + 1) % size, from = (rank - 1 + size) % size;
-    void *received = schedule_temp_typed(s, length_of(count, size, 0), type);
-    schedule_copy(s, send, count, type, recv, count, type);
+    /* Not in place, every block is received where its result goes and meets the own operand there: no copy.
+     */
+    bool in_place = send == recv;
+    void *spare = in_place ? schedule_temp_typed(s, length_of(count, size, 0), type) : NULL;
     for (int k = 0; k < size - 1; k++) {
         int out = (rank - k + size) % size, in = (rank - k - 1 + size) % size;
-        schedule_sendrecv(s, datatype_at(type, recv, first_of(count, size, out)), length_of(count, size, out),
-                          type, to, received, length_of(count, size, in), type, from);
-        schedule_reduce(s, received, datatype_at(type, recv, first_of(count, size, in)),
-                        length_of(count, size, in), type, op);
+        MPI_Count at_out = first_of(count, size, out), at_in = first_of(count, size, in);
+        MPI_Count n_in = length_of(count, size, in);
+        void *acc = datatype_at(type, recv, at_in);
+        schedule_sendrecv(s, datatype_at(type, k == 0 ? send : recv, at_out), length_of(count, size, out),
+                          type, to, in_place ? spare : acc, n_in, type, from);
+        schedule_reduce(s, in_place ? spare : datatype_at(type, send, at_in), acc, n_in, type, op);
     }
     for (int k = 0; k < size - 1; k++) {
         int out = (rank - k + 1 + size) % size, in = (rank - k + size) % size;

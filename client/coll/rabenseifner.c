@@ -30,19 +30,27 @@ static MPI_Count middle(const struct halving *h, int round)
     return h->first[round] + (h->end[round] - h->first[round]) / 2;
 }
 
-static void combine(struct schedule *s, void *received, void *acc, MPI_Count count, struct datatype *type,
-                    struct op *op, bool received_is_lower)
+/* One received operand: `into` is where it was received, `mine` this rank's own, `acc` where the result goes.
+ * It was received into acc itself unless mine lies there already; `spare` has room for n elements. */
+static void combine(struct schedule *s, void *into, const void *mine, void *acc, void *spare, MPI_Count n,
+                    struct datatype *type, struct op *op, bool received_is_lower)
 {
-    if (received_is_lower || op->commutative) {
-        schedule_reduce(s, received, acc, count, type, op);
+    if (mine == acc && (received_is_lower || op->commutative)) {
+        schedule_reduce(s, into, acc, n, type, op);
+    } else if (mine == acc) {
+        schedule_reduce(s, acc, into, n, type, op);
+        schedule_copy(s, into, n, type, acc, n, type);
+    } else if (!received_is_lower || op->commutative) {
+        schedule_reduce(s, mine, acc, n, type, op);
     } else {
-        schedule_reduce(s, acc, received, count, type, op);
-        schedule_copy(s, received, count, type, acc, count, type);
+        schedule_copy(s, mine, n, type, spare, n, type);
+        schedule_reduce(s, acc, spare, n, type, op);
+        schedule_copy(s, spare, n, type, acc, n, type);
     }
 }
 
 /* Folds and halves. False for a rank that sits out: its operand was taken from `send`, h->acc is not touched.
- */
+ * The operand is not copied: the first operand received is combined with it in h->acc. */
 static bool reduce_halves(struct schedule *s, struct halving *h, const void *send, MPI_Count count,
                           struct op *op)
 {
@@ -51,11 +59,13 @@ static bool reduce_halves(struct schedule *s, struct halving *h, const void *sen
         schedule_send(s, send, count, h->type, partner);
         return false;
     }
-    void *received = schedule_temp_typed(s, partner >= 0 ? count : (count + 1) / 2, h->type);
-    schedule_copy(s, send, count, h->type, h->acc, count, h->type);
+    const void *mine = send; /* h->acc from the first combination on */
+    void *spare = schedule_temp_typed(s, partner >= 0 ? count : (count + 1) / 2, h->type);
     if (partner >= 0) {
-        schedule_recv(s, received, count, h->type, partner);
-        schedule_reduce(s, received, h->acc, count, h->type, op);
+        void *into = mine == h->acc ? spare : h->acc;
+        schedule_recv(s, into, count, h->type, partner);
+        combine(s, into, mine, h->acc, spare, count, h->type, op, true);
+        mine = h->acc;
     }
     h->first[0] = 0;
     h->end[0] = count;
@@ -66,9 +76,13 @@ static bool reduce_halves(struct schedule *s, struct halving *h, const void *sen
         h->first[k + 1] = upper ? mid : h->first[k];
         h->end[k + 1] = upper ? h->end[k] : mid;
         MPI_Count given = upper ? h->first[k] : mid, n_given = (upper ? mid : h->end[k]) - given;
-        MPI_Count n_kept = h->end[k + 1] - h->first[k + 1];
-        schedule_sendrecv(s, element(h, given), n_given, h->type, peer, received, n_kept, h->type, peer);
-        combine(s, received, element(h, h->first[k + 1]), n_kept, h->type, op, upper);
+        MPI_Count kept = h->first[k + 1], n_kept = h->end[k + 1] - kept;
+        void *into = mine == h->acc ? spare : element(h, kept);
+        schedule_sendrecv(s, datatype_at(h->type, mine, given), n_given, h->type, peer, into, n_kept, h->type,
+                          peer);
+        combine(s, into, datatype_at(h->type, mine, kept), element(h, kept), spare, n_kept, h->type, op,
+                upper);
+        mine = h->acc;
     }
     return true;
 }
