@@ -10,8 +10,9 @@
 #define N_WORDS      1024u
 #define IDS_PER_WORD 64u
 
-/* Ids are handed out in fours: point-to-point and collective context, and both again for the hidden local
- * communicator of an intercommunicator. The first four are those of MPI_COMM_WORLD and MPI_COMM_SELF. */
+/* Ids are handed out in fours: the contexts of point-to-point, collectives and partitioned communication, and that of the
+ * collectives of the hidden local communicator of an intercommunicator. The first two fours are those of MPI_COMM_WORLD
+ * and MPI_COMM_SELF. */
 #define ID_STEP 4u
 
 static uint64_t used[N_WORDS];
@@ -33,7 +34,7 @@ static void set_on_offer(uint32_t word, bool offered)
 void context_give_back(uint32_t id)
 {
     uint32_t index = id / ID_STEP;
-    if (index == 0)
+    if (id < COMM_CONTEXT_FIRST)
         return;
     used[index / IDS_PER_WORD] &= ~(UINT64_C(1) << index % IDS_PER_WORD);
 }
@@ -51,7 +52,7 @@ void context_init(void)
     if (done)
         return;
     done = true;
-    used[0] = 1;
+    used[0] = 3;
     comm_on_destroy(release_of);
 }
 

@@ -25,12 +25,13 @@ struct session;
 struct topo;
 
 #define COMM_CONTEXT_WORLD 0
-#define COMM_CONTEXT_SELF  2
-#define COMM_CONTEXT_FIRST 4 /* first id that comm/context.c hands out */
+#define COMM_CONTEXT_SELF  4
+#define COMM_CONTEXT_FIRST 8 /* first id that comm/context.c hands out */
 
 struct comm {
     struct object obj;
-    uint32_t context_id;        /* even; +0 user p2p, +1 collectives; equal on all members; < 2^31 */
+    uint32_t context_id;        /* multiple of 4; +0 user p2p, +1 collectives, +2 partitioned; equal on all members;
+                                   * < 2^31. Local communicators: 2 above, so that only their +1 is used. */
     int rank, size;             /* in the local group */
     struct group *group;        /* local group; group->procs[rank] = process index in the job (world rank) */
     struct group *remote_group; /* NULL for an intracommunicator */

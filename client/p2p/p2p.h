@@ -21,7 +21,7 @@
 enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY };
 
 /* Added to comm->context_id: traffic inside the library never meets the user's. */
-enum p2p_context { P2P_CONTEXT_USER = 0, P2P_CONTEXT_COLL = 1 };
+enum p2p_context { P2P_CONTEXT_USER = 0, P2P_CONTEXT_COLL = 1, P2P_CONTEXT_PARTITIONED = 2 };
 
 /*
  * dest/source: rank in comm_peers(comm), or MPI_PROC_NULL; source may be MPI_ANY_SOURCE, tag of a receive MPI_ANY_TAG.

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Partitioned communication (MPI-5.0 chapter 4): a persistent transfer whose parts are released one by one.
+ *
+ * The partitions of the sender are messages of their own in a context of their own, so nothing waits for the slowest part
+ * and the usual protocols carry them. When a send is set up it announces itself under the user's tag: how many parts, how
+ * long, and the tags they will have, a range of negative numbers that this process uses for no other send. Announcements
+ * meet receives in the order in which both were set up, which is what the standard asks; from the first start on, the
+ * receiver posts one receive for each of the sender's parts, straight into its buffer where their borders are borders of
+ * its elements. The k-th start of one side meets the k-th start of the other, since messages of a tag keep their order.
+ */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "client/abi/semantics.h"
+#include "client/core/err.h"
+#include "client/core/progress.h"
+#include "client/p2p/transfer.h"
+
+/* Tags of parts lie below this: clear of the wildcards. */
+#define LAST_TAG (-1000)
+
+struct announcement {
+    int64_t part_bytes;
+    int32_t n_parts;
+    int32_t first_tag; /* of part i: first_tag + i */
+};
+
+struct partitioned {
+    struct request base;
+    struct list link; /* in `running` between start and completion */
+    bool sending;
+    uint8_t *buf;
+    MPI_Count count; /* elements of one of this side's partitions */
+    struct datatype *type;
+    int n_partitions; /* of this side */
+    int peer, tag;
+    int first_tag;
+
+    int error; /* that no start can heal: the two sides do not fit */
+
+    /* The messages: the sender's partitions. A receiver knows of them when `announcement` has come. */
+    int n_parts, n_done;    /* the first n_done are finished */
+    struct request **parts; /* NULL: not sent yet, or finished */
+    struct transfer *setup; /* receiver: until the announcement has come */
+    MPI_Count part_bytes;
+    bool posted;      /* receiver: the parts of this round are posted */
+    uint8_t *staging; /* receiver: where parts end within elements, they arrive here */
+};
+
+static struct list running = {&running, &running};
+static int n_running;
+
+/* ---- announcements ---- */
+
+/* The announcement is the transfer's own, so either side may free its request while it is under way. */
+static void announcement_destroy(struct request *r)
+{
+    free(transfer_of(r)->buf);
+    transfer_destroy(r);
+}
+
+static const struct request_ops announcement_ops = {.destroy = announcement_destroy};
+
+static struct transfer *new_announcement(enum transfer_dir dir, int peer, int tag, struct comm *comm)
+{
+    struct announcement *a = calloc(1, sizeof *a);
+    struct transfer *t = a ? transfer_new(dir, a, sizeof *a, datatype_from_handle(MPI_BYTE), peer, tag, comm,
+                                          P2P_CONTEXT_PARTITIONED, false)
+                           : NULL;
+
+    if (t)
+        t->base.ops = &announcement_ops;
+    else
+        free(a);
+    return t;
+}
+
+static int take_tags(int n, int *ret_first)
+{
+    static int next = INT_MIN;
+
+    if (n > LAST_TAG - INT_MIN)
+        return err_set(MPI_ERR_ARG, "%d partitions are more than one transfer can have", n);
+    if (next > LAST_TAG - n) /* round again: messages so old have long been received */
+        next = INT_MIN;
+    *ret_first = next;
+    next += n;
+    return MPI_SUCCESS;
+}
+
+/* ---- receiver ---- */
+
+static int post_part(struct partitioned *p, int i)
+{
+    MPI_Count first_byte = i * p->part_bytes;
+    struct datatype *type = p->type;
+    void *buf = p->staging + first_byte;
+    MPI_Count count = p->part_bytes;
+
+    if (p->staging) {
+        type = datatype_from_handle(MPI_BYTE);
+    } else {
+        count = type->size ? p->part_bytes / type->size : 0;
+        buf = datatype_at(type, p->buf, type->size ? first_byte / type->size : 0);
+    }
+    return p2p_irecv(buf, count, type, p->peer, p->first_tag + i, p->base.comm, P2P_CONTEXT_PARTITIONED, &p->parts[i]);
+}
+
+static int post_parts(struct partitioned *p)
+{
+    int err = MPI_SUCCESS;
+
+    for (int i = 0; !err && i < p->n_parts; i++)
+        err = post_part(p, i);
+    p->posted = true;
+    return err;
+}
+
+/* The announcement has come. */
+static int meet(struct partitioned *p)
+{
+    struct announcement a = *(const struct announcement *)p->setup->buf;
+    MPI_Count room = p->n_partitions * p->count * p->type->size;
+
+    request_finish(&p->setup->base, MPI_STATUS_IGNORE);
+    p->setup = NULL;
+    p->part_bytes = a.part_bytes;
+    p->first_tag = a.first_tag;
+    if (a.n_parts * a.part_bytes > room)
+        return err_set(MPI_ERR_TRUNCATE, "a partitioned send of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
+                       (long long)(a.n_parts * a.part_bytes), p->tag, p->peer, (long long)room);
+    bool within_elements = p->type->size > 0 && a.part_bytes % p->type->size != 0;
+    p->parts = calloc((size_t)a.n_parts + 1, sizeof(struct request *));
+    if (within_elements)
+        p->staging = malloc((size_t)(a.n_parts * a.part_bytes));
+    if (!p->parts || (within_elements && !p->staging))
+        return err_set(MPI_ERR_NO_MEM, "no memory for %d partitions", a.n_parts);
+    p->n_parts = a.n_parts;
+    return MPI_SUCCESS;
+}
+
+static void unpack_part(const struct partitioned *p, int i)
+{
+    struct type_cursor cursor;
+
+    type_cursor_init(&cursor, p->type, p->n_partitions * p->count, p->buf);
+    type_cursor_seek(&cursor, i * p->part_bytes);
+    type_cursor_unpack(&cursor, p->staging + i * p->part_bytes, (size_t)p->part_bytes);
+}
+
+/* ---- progress ---- */
+
+/* Whether part i is over; if it just became so, its message is taken in. */
+static bool part_is_over(struct partitioned *p, int i)
+{
+    struct request *r = p->parts[i];
+
+    if (!r)
+        return !p->sending; /* of a sender: not ready yet */
+    if (!request_is_complete(r))
+        return false;
+    p->parts[i] = NULL;
+    int err = request_finish(r, MPI_STATUS_IGNORE);
+    if (err && !p->error)
+        p->error = err;
+    if (p->staging)
+        unpack_part(p, i);
+    return true;
+}
+
+static void end(struct partitioned *p)
+{
+    list_remove(&p->link);
+    n_running--;
+    if (!p->sending) {
+        p->base.source = p->peer;
+        p->base.tag = p->peer == MPI_PROC_NULL ? MPI_ANY_TAG : p->tag;
+        p->base.bytes = p->n_parts * p->part_bytes;
+    }
+    request_complete(&p->base, p->error);
+}
+
+/* Takes over what is complete. Returns the number of events; p may be gone afterwards. */
+static int advance(struct partitioned *p)
+{
+    int n = 0;
+
+    if (p->setup) {
+        if (!request_is_complete(&p->setup->base))
+            return 0;
+        p->error = meet(p);
+        n++;
+    }
+    if (!p->sending && !p->posted && !p->error)
+        p->error = post_parts(p);
+    while (p->n_done < p->n_parts && part_is_over(p, p->n_done)) {
+        p->n_done++;
+        n++;
+    }
+    if (p->n_done == p->n_parts) {
+        end(p);
+        n++;
+    }
+    return n;
+}
+
+static int poll_running(void)
+{
+    int n = 0;
+
+    list_foreach_safe(it, &running)
+        n += advance(list_entry(it, struct partitioned, link));
+    return n;
+}
+
+/* ---- the request ---- */
+
+static void destroy(struct request *r)
+{
+    struct partitioned *p = (struct partitioned *)r;
+
+    if (p->setup)
+        request_release(&p->setup->base); /* stays posted: the announcement that belongs to it must meet no other receive */
+    type_unref(p->type);
+    comm_unref(p->base.comm);
+    free(p->parts);
+    free(p->staging);
+    free(p);
+}
+
+static int start(struct request *r)
+{
+    struct partitioned *p = (struct partitioned *)r;
+
+    r->active = true;
+    r->error = MPI_SUCCESS;
+    r->complete = false;
+    p->n_done = 0;
+    p->posted = false;
+    list_append(&running, &p->link);
+    n_running++;
+    if (p->peer == MPI_PROC_NULL)
+        end(p);
+    else
+        advance(p);
+    return MPI_SUCCESS;
+}
+
+static const struct request_ops partitioned_ops = {.destroy = destroy, .start = start};
+
+static int init(bool sending, void *buf, int partitions, MPI_Count count, struct datatype *type, int peer, int tag,
+                struct comm *comm, struct request **ret_request)
+{
+    int first_tag = 0;
+    int err = sending ? take_tags(partitions, &first_tag) : MPI_SUCCESS;
+
+    if (err)
+        return err;
+    struct partitioned *p = calloc(1, sizeof *p);
+    struct transfer *setup = NULL;
+    if (p && sending)
+        p->parts = calloc((size_t)partitions + 1, sizeof(struct request *));
+    if (p && peer != MPI_PROC_NULL)
+        setup = new_announcement(sending ? TRANSFER_SEND : TRANSFER_RECV, peer, tag, comm);
+    if (!p || (sending && !p->parts) || (peer != MPI_PROC_NULL && !setup)) {
+        if (setup) {
+            setup->base.complete = true;
+            request_release(&setup->base);
+        }
+        if (p)
+            free(p->parts);
+        free(p);
+        return err_set(MPI_ERR_NO_MEM, "no memory for a request of %d partitions", partitions);
+    }
+    request_init(&p->base, &partitioned_ops, comm, true);
+    comm_ref(comm);
+    type_ref(type);
+    list_init(&p->link);
+    p->sending = sending;
+    p->buf = buf;
+    p->count = count;
+    p->type = type;
+    p->n_partitions = partitions;
+    p->peer = peer;
+    p->tag = tag;
+    p->first_tag = first_tag;
+    p->part_bytes = count * type->size;
+    if (sending && setup) {
+        p->n_parts = partitions;
+        *(struct announcement *)setup->buf = (struct announcement){p->part_bytes, partitions, first_tag};
+        transfer_start_send(setup);
+        request_release(&setup->base);
+    } else if (setup) {
+        p->setup = setup;
+        transfer_start_recv(setup);
+    }
+    progress_register(poll_running, &n_running, false);
+    *ret_request = &p->base;
+    return request_publish(MPI_SUCCESS, ret_request);
+}
+
+int mpi_psend_init(const void *buf, int partitions, MPI_Count count, struct datatype *datatype, int dest, int tag,
+                   struct comm *comm, struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known */
+    return init(true, (void *)buf, partitions, count, datatype, dest, tag, comm, ret_request);
+}
+
+int mpi_precv_init(void *buf, int partitions, MPI_Count count, struct datatype *datatype, int dest, int tag,
+                   struct comm *comm, struct info *info, struct request **ret_request)
+{
+    (void)info; /* no hints are known */
+    return init(false, buf, partitions, count, datatype, dest, tag, comm, ret_request);
+}
+
+/* ---- partitions ---- */
+
+/* The partitioned side behind a request, or NULL. */
+static struct partitioned *side_of(struct request *r, bool sending)
+{
+    struct partitioned *p = (struct partitioned *)r;
+
+    return r->ops == &partitioned_ops && p->sending == sending ? p : NULL;
+}
+
+static int ready(struct partitioned *p, int i)
+{
+    if (i < 0 || i >= p->n_partitions)
+        return err_set(MPI_ERR_ARG, "partition %d is not in 0..%d", i, p->n_partitions - 1);
+    if (p->peer == MPI_PROC_NULL)
+        return MPI_SUCCESS;
+    if (i < p->n_done || p->parts[i])
+        return err_set(MPI_ERR_ARG, "partition %d has been marked ready already", i);
+    return p2p_isend(datatype_at(p->type, p->buf, i * p->count), p->count, p->type, p->peer, p->first_tag + i, p->base.comm,
+                     P2P_CONTEXT_PARTITIONED, P2P_STANDARD, &p->parts[i]);
+}
+
+static int check_sender(struct request *request, struct partitioned **ret_sender)
+{
+    struct partitioned *p = side_of(request, true);
+
+    if (!p)
+        return err_set(MPI_ERR_REQUEST, "the request is no partitioned send");
+    if (!p->base.active)
+        return err_set(MPI_ERR_REQUEST, "the partitioned send has not been started");
+    *ret_sender = p;
+    return MPI_SUCCESS;
+}
+
+int mpi_pready(int partition, struct request *request)
+{
+    struct partitioned *p;
+    int err = check_sender(request, &p);
+
+    return err ? err : ready(p, partition);
+}
+
+int mpi_pready_range(int partition_low, int partition_high, struct request *request)
+{
+    struct partitioned *p;
+    int err = check_sender(request, &p);
+
+    for (int i = partition_low; !err && i <= partition_high; i++)
+        err = ready(p, i);
+    return err;
+}
+
+int mpi_pready_list(MPI_Count length, const int array_of_partitions[], struct request *request)
+{
+    struct partitioned *p;
+    int err = check_sender(request, &p);
+
+    for (MPI_Count i = 0; !err && i < length; i++)
+        err = ready(p, array_of_partitions[i]);
+    return err;
+}
+
+/* Whether all messages that the partition has bytes of have come. */
+static bool has_arrived(struct partitioned *p, int partition)
+{
+    if (!p->base.active || p->base.complete)
+        return true;
+    if (!p->posted)
+        return false;
+    MPI_Count size = p->count * p->type->size;
+    MPI_Count first = p->part_bytes ? partition * size / p->part_bytes : 0;
+    MPI_Count behind = p->part_bytes ? ((partition + 1) * size + p->part_bytes - 1) / p->part_bytes : 0;
+    for (MPI_Count i = first; i < behind && i < p->n_parts; i++)
+        if (!part_is_over(p, (int)i))
+            return false;
+    return true;
+}
+
+int mpi_parrived(struct request *request, int partition, int *flag)
+{
+    *flag = 1;
+    if (!request)
+        return MPI_SUCCESS;
+    struct partitioned *p = side_of(request, false);
+    if (!p)
+        return err_set(MPI_ERR_REQUEST, "the request is no partitioned receive");
+    if (partition < 0 || partition >= p->n_partitions)
+        return err_set(MPI_ERR_ARG, "partition %d is not in 0..%d", partition, p->n_partitions - 1);
+    if (!has_arrived(p, partition)) {
+        progress_poll();
+        *flag = has_arrived(p, partition);
+    }
+    return MPI_SUCCESS;
+}
