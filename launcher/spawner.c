@@ -572,10 +572,10 @@ int main(int argc, char **argv)
         log_error("cannot start: %s", strerror(-rc));
         return 1;
     }
-    /* The daemon's word that its last spawner died: orphans of the ranks have become the daemon's children.
-     */
-    if (argc > 1 && strcmp(argv[1], "--again") == 0)
-        sweep_siblings();
+    /* The daemon's word that its last spawner died, with its own process id: orphans of the ranks have become
+     * the daemon's children. */
+    if (argc > 2 && strcmp(argv[1], "--again") == 0)
+        sweep_siblings((pid_t)atoi(argv[2]));
     run(&s);
     end_everything(&s);
     while (!list_empty(&s.jobs))

@@ -186,11 +186,12 @@ static bool owner_nobody(void *arg, pid_t pid, bool alive, uint64_t *ret_job, ui
     return false;
 }
 
-void sweep_siblings(void)
+void sweep_siblings(pid_t parent)
 {
     struct sweep_filter everything = {.everything = true};
     uint64_t until_ns = clock_now_ns() + 2 * CLOCK_NS_PER_S;
 
-    while (sweep_below(getppid(), &everything, owner_nobody, NULL, SIGKILL) > 0 && clock_now_ns() < until_ns)
+    while (getppid() == parent && sweep_below(parent, &everything, owner_nobody, NULL, SIGKILL) > 0 &&
+           clock_now_ns() < until_ns)
         poll(NULL, 0, 5);
 }

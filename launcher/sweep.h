@@ -26,8 +26,9 @@ struct sweep_filter {
 
 /* Kills everything below the caller's parent but the caller: what another child of the parent, dead by now,
  * had started. The parent must be a subreaper without other children. Repeats until nothing is left, 2
- * seconds at most. */
-void sweep_siblings(void);
+ * seconds at most. `parent` is the parent's own word for who it is: if it died meanwhile, the caller has
+ * another parent, perhaps init, and nothing below that is ours to kill. */
+void sweep_siblings(pid_t parent);
 
 /* Sends `signal` to every living descendant that the filter covers. Returns how many there were; 0 also where
  * /proc is not readable. Costs one pass over /proc. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -40,8 +41,10 @@ int spawner_start(const char *path, bool again, pid_t *ret_pid, int *ret_fd)
     posix_spawnattr_t attr;
     sigset_t none, all;
     int pair[2];
-    char *argv[] = {(char *)"motet-spawner", again ? (char *)"--again" : NULL, NULL};
+    char self[16];
+    char *argv[] = {(char *)"motet-spawner", again ? (char *)"--again" : NULL, self, NULL};
 
+    snprintf(self, sizeof self, "%d", (int)getpid());
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     posix_spawn_file_actions_init(&actions);
