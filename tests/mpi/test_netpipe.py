@@ -15,17 +15,21 @@ def npmpi(installation):
     return inputs.netpipe(installation.mpicc, 'NPmpi')
 
 
-@pytest.mark.parametrize('file, hosts', [('gateway', ['a1', 'a1']), ('gateway', ['a1', 'a2']), ('gateway', ['a1', 'b1']),
-                                         ('three-networks', ['a1', 'c1'])],
-                         ids=['one-node', 'two-nodes', 'one-gateway', 'two-gateways'])
-@pytest.mark.parametrize('mode', [[], ['-I'], ['-a'], ['-s']], ids=['pingpong', 'no-cache', 'async', 'stream'])
-def test_npmpi(shared_lab, npmpi, tmp_path, file, hosts, mode):
+PLACES = {'one-node': ('gateway', ['a1', 'a1']), 'two-nodes': ('gateway', ['a1', 'a2']), 'one-gateway': ('gateway', ['a1', 'b1']),
+          'two-gateways': ('three-networks', ['a1', 'c1'])}
+RUNS = [(place, []) for place in PLACES] + [('one-node', ['-a']), ('two-nodes', ['-I']), ('one-gateway', ['-s'])]
+
+
+@pytest.mark.parametrize('place, mode', RUNS, ids=lambda value: value if isinstance(value, str) else ''.join(value) or 'pingpong')
+def test_npmpi(shared_lab, npmpi, tmp_path, place, mode):
+    """Sizes to 1 MiB: back and forth, with receives posted in advance (-a), with cold caches (-I), in one direction (-s)."""
+    file, hosts = PLACES[place]
     lab = shared_lab(file)
     out = tmp_path / 'np.out'
-    done = lab.on(hosts[0], 'mpiexec', '-n', 2, '-hosts', ','.join(hosts), npmpi, '-u', MAX_BYTES, '-n', 3, '-o', out, *mode,
+    done = lab.on(hosts[0], 'mpiexec', '-n', 2, '-hosts', ','.join(hosts), npmpi, '-u', MAX_BYTES, '-n', 3, '-p', 0, '-o', out, *mode,
                   timeout_s=90)
     rows = [[float(word) for word in line.split()] for line in out.read_text().splitlines()]
-    assert len(rows) > 50 and rows[-1][0] > MAX_BYTES / 2, done.stdout + done.stderr
+    assert len(rows) > 30 and rows[-1][0] > MAX_BYTES / 2, done.stdout + done.stderr
     assert all(row[1] > 0 for row in rows), rows
 
 
