@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The waiting policy. A poll without event is followed by
- *  - a pause while another core can be expected to answer soon (node not crowded), or
- *  - sched_yield at once when the node has more runnable threads than cores, and
+ *  - a pause while another core can be expected to answer at once (the first microseconds, node not crowded),
+ *  - sched_yield afterwards, and from the start when the node has more runnable threads than cores,
  *  - sleep on the bell when nothing has come for long.
  * A yield that takes long means that a stranger computes on this core: whoever yields to it waits for its time slice, while a
- * sleeper is woken at once; so such a yield is followed by sleep. Figures behind the limits: doc/architecture.md.
+ * sleeper is woken at once; so for a while after such a yield, or after a spin that lost its core, waits sleep at once. Figures behind the limits: doc/architecture.md.
  */
 #include "client/core/progress.h"
 
@@ -21,16 +21,20 @@
 
 #define MAX_POLLERS 8
 
-/* Spins between two yields when not crowded: a stranger on this core shall not wait for a whole time slice. */
-#define SPINS_PER_YIELD 2000u
+/* Polls before the first yield when not crowded: 2 to 3 us, ten times what a rank of this node takes to answer. Whoever takes longer
+ * does not notice the half microsecond of a yield, and may need this core: node and job do not know who else runs here. */
+#define SPIN_POLLS 50u
 /* Without news for this long, sleep. A wake-up costs 15 to 45 us, so waiting ten times that before loses at most a tenth. */
 #define SLEEP_AFTER_NS (400 * CLOCK_NS_PER_US)
 /* The same on a crowded node, where every yield takes the place of somebody who may have work. */
 #define SLEEP_AFTER_CROWDED_NS (200 * CLOCK_NS_PER_US)
 /* The clock is read once in so many idle polls. */
 #define POLLS_PER_CLOCK 64u
-/* A yield this long gave the core to somebody who computes. */
+/* A yield this long gave the core to somebody who computes, and so did a gap this long between two looks at the clock. */
 #define LONG_YIELD_NS (300 * CLOCK_NS_PER_US)
+#define LONG_GAP_NS   (1000 * CLOCK_NS_PER_US)
+/* A stranger seen is expected to stay for this long: waits sleep at once. Then yielding is tried again. */
+#define STRANGER_NS (100 * CLOCK_NS_PER_MS)
 /* Sleep is cut into pieces to notice the daemon's death. */
 #define SLEEP_PIECE_NS CLOCK_NS_PER_S
 
@@ -114,16 +118,38 @@ static void sleep_once(void)
     lock_resume(depth);
 }
 
-/* Yields; true if that took so long that somebody else computes here. */
-static bool yield_once(void)
+static uint64_t stranger_until_ns; /* somebody outside the job computes on our cores, as far as we know */
+
+static bool stranger_near(void)
+{
+    return stranger_until_ns != 0 && clock_coarse_ns() < stranger_until_ns;
+}
+
+static void yield_once(void)
 {
     int depth = lock_release();
     uint64_t before_ns = clock_now_ns();
 
     sched_yield();
-    uint64_t taken_ns = clock_now_ns() - before_ns;
+    uint64_t after_ns = clock_now_ns();
+    if (after_ns - before_ns > LONG_YIELD_NS)
+        stranger_until_ns = after_ns + STRANGER_NS;
     lock_resume(depth);
-    return taken_ns > LONG_YIELD_NS;
+}
+
+/* Reads the clock once in a while. Returns how long this wait has been idle. */
+static uint64_t idle_ns(struct progress_wait *w)
+{
+    uint64_t now_ns = clock_now_ns();
+
+    if (w->idle_since_ns == 0) {
+        w->idle_since_ns = now_ns;
+        idle();
+    } else if (now_ns - w->looked_ns > LONG_GAP_NS) {
+        stranger_until_ns = now_ns + STRANGER_NS;
+    }
+    w->looked_ns = now_ns;
+    return now_ns - w->idle_since_ns;
 }
 
 void progress_wait_idle(struct progress_wait *w)
@@ -144,29 +170,22 @@ void progress_wait_idle(struct progress_wait *w)
         sleep_once();
         return;
     }
+    bool many = crowded();
+    uint64_t sleep_after_ns = stranger_near() ? 0 : many ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS;
     if (w->idle_polls == 1) {
         w->idle_since_ns = 0;
-    } else if (w->idle_polls % POLLS_PER_CLOCK == 0) {
-        uint64_t now_ns = clock_now_ns();
-        if (w->idle_since_ns == 0) {
-            w->idle_since_ns = now_ns;
-            idle();
-        } else if (now_ns - w->idle_since_ns > (crowded() ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS)) {
+    } else if (w->idle_polls % POLLS_PER_CLOCK == 0 || (many && sleep_after_ns == 0)) {
+        if (idle_ns(w) >= sleep_after_ns) {
             sleep_once();
+            w->looked_ns = clock_now_ns();
             return;
         }
     }
-    if (crowded()) {
-        if (yield_once()) {
-            idle();
-            sleep_once();
-        }
+    if (many || w->idle_polls > SPIN_POLLS) {
+        yield_once();
     } else {
         lock_pause();
-        if (w->idle_polls % SPINS_PER_YIELD == 0)
-            sched_yield();
-        else
-            thread_pause();
+        thread_pause();
     }
 }
 

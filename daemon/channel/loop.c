@@ -133,6 +133,8 @@ static void go_to_sleep(struct channel *ch, uint64_t now_ns)
 /* As in the ranks (client/core/progress.c). */
 #define LONG_YIELD_NS (300 * CLOCK_NS_PER_US)
 #define STRANGER_NS   (100 * CLOCK_NS_PER_MS)
+/* Idle for longer, a thread yields even if the node is not known to be crowded: others than its ranks may need the core. */
+#define SPIN_ONLY_NS  (2 * CLOCK_NS_PER_US)
 
 static void *thread_main(void *arg)
 {
@@ -167,7 +169,7 @@ static void *thread_main(void *arg)
             /* Nothing will come to join them. */
             if (rx_acks(ch, true) == 0)
                 go_to_sleep(ch, now);
-        } else if (crowded) {
+        } else if (crowded || now - ch->idle_ns > SPIN_ONLY_NS) {
             yielded_ns = clock_now_ns();
             sched_yield();
         } else {
