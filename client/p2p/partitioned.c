@@ -383,9 +383,10 @@ static bool has_arrived(struct partitioned *p, int partition)
         return true;
     if (!p->posted)
         return false;
-    MPI_Count size = p->count * p->type->size;
-    MPI_Count first = p->part_bytes ? partition * size / p->part_bytes : 0;
-    MPI_Count behind = p->part_bytes ? ((partition + 1) * size + p->part_bytes - 1) / p->part_bytes : 0;
+    /* In bytes; partitions of no bytes lie beside the sender's in proportion. */
+    MPI_Count size = p->part_bytes ? p->count * p->type->size : p->n_parts;
+    MPI_Count part = p->part_bytes ? p->part_bytes : p->n_partitions;
+    MPI_Count first = partition * size / part, behind = ((partition + 1) * size + part - 1) / part;
     for (MPI_Count i = first; i < behind && i < p->n_parts; i++)
         if (!part_is_over(p, (int)i))
             return false;

@@ -142,6 +142,28 @@ static void check_order(void)
     }
 }
 
+/* Partitions without bytes arrive like all others: not before they are ready. */
+static void check_empty(void)
+{
+    MPI_Request send, recv;
+    int flag = 1;
+    MPI_Psend_init(NULL, 3, 0, MPI_INT, to, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
+    MPI_Precv_init(NULL, 3, 0, MPI_INT, from, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &recv);
+    MPI_Startall(2, (MPI_Request[]){ send, recv });
+    for (int i = 0; i < 3; i++) {
+        MPI_Parrived(recv, i, &flag);
+        CHECK(!flag, "partition %d", i);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Pready_range(0, 2, send);
+    for (int i = 0; i < 3; i++)
+        for (flag = 0; !flag;)
+            MPI_Parrived(recv, i, &flag);
+    MPI_Waitall(2, (MPI_Request[]){ send, recv }, MPI_STATUSES_IGNORE);
+    MPI_Request_free(&send);
+    MPI_Request_free(&recv);
+}
+
 static void check_nobody(void)
 {
     int in[4] = { 0 }, out[4] = { 0 }, flag = 0;
@@ -176,6 +198,7 @@ int main(int argc, char **argv)
             check_relation(parts[i], parts[j], &random);
     check_types();
     check_order();
+    check_empty();
     if (argc > 1 && strcmp(argv[1], "nobody") == 0) /* MPICH 5.0.2 dies of MPI_PROC_NULL in MPI_Psend_init */
         check_nobody();
     MPI_Finalize();
