@@ -65,7 +65,7 @@ int wire_verify(const struct wire_header *h, size_t n_bytes)
         return WIRE_E_VERSION;
     if (h->check != header_check(h))
         return WIRE_E_CHECK;
-    if (h->type < WIRE_DATA || h->type > WIRE_RESET || h->reserved0 || h->reserved1 || h->reserved2)
+    if (h->type < WIRE_DATA || h->type > WIRE_REFUSE || h->reserved0 || h->reserved1 || h->reserved2)
         return WIRE_E_TYPE;
     if (h->len != n_bytes - sizeof *h)
         return WIRE_E_LENGTH;

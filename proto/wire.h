@@ -24,6 +24,8 @@ enum wire_type {
     WIRE_PROBE = 3,  /* asks a neighbour for an echo: measures a link's round trip; payload: 8 bytes, echoed */
     WIRE_ECHO = 4,
     WIRE_RESET = 5,  /* destination is another incarnation than dst_epoch of a packet said: source begins the flow again */
+    WIRE_REFUSE = 6, /* destination does not take packet `seq` now, for rank dst_rank of `job`, and never will under this number:
+                      * source sends the number empty (job 0) and the message again later under another one */
 };
 
 /* Packet flags. */
@@ -43,8 +45,10 @@ struct wire_header {
     uint32_t dst_node;
     uint32_t src_epoch;    /* incarnation of the source daemon */
     uint32_t dst_epoch;    /* incarnation the source believes the destination to have; a mismatch is dropped */
-    uint64_t job;          /* job id; a job that is over: dropped and acknowledged; one that may still come: not taken yet;
-                            * 0: nothing inside, only the number counts (its job is over at the source) */
+    uint64_t job;          /* DATA: job id; a job that is over: dropped and acknowledged; one that may still come: refused;
+                            * 0: nothing inside, only the number counts (its job is over at the source).
+                            * ACK: not 0: rank dst_rank of this job does not drain, its senders shall stop for a while
+                            * (msg_context 0), or it drains again (msg_context 1) */
     uint32_t seq;          /* number in the flow, from 1 */
     uint32_t len;          /* payload bytes after this header; checked against what arrived */
     uint32_t src_rank;     /* world ranks; set by the source channel, never by the rank */

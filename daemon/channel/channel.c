@@ -147,6 +147,10 @@ int channel_new(struct hub *hub, const struct channel_config *config, struct cha
     ch->n_receives = ch->config.n_receives < ch->info.n_receives ? ch->config.n_receives : ch->info.n_receives;
     ch->tx_max = hub->blocks_per_channel / 2;
     ch->hold_max = hub->blocks_per_channel / 4;
+    rc = -ENOMEM;
+    ch->parked = calloc(hub->blocks_per_channel, sizeof *ch->parked);
+    if (!ch->parked)
+        goto fail;
     ch->limits = (struct flow_limits){
         .rto_min_ns = ch->config.rto_min_ns,
         .rto_max_ns = ch->config.rto_max_ns,
@@ -177,6 +181,7 @@ void channel_free(struct channel *ch)
         ch->driver->close(ch->net);
     loop_deinit(ch);
     cmd_deinit(ch);
+    free(ch->parked);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (*table_at(ch, i))
             munmap(*table_at(ch, i), tables[i].entry_bytes * tables[i].n);
@@ -398,7 +403,7 @@ void channel_snapshot(struct channel *ch)
 
 static void check_drained(struct channel *ch)
 {
-    bool done = list_empty(&ch->active_flows) && list_empty(&ch->busy_links) && list_empty(&ch->holding) && !tx_has_work(ch);
+    bool done = list_empty(&ch->active_flows) && list_empty(&ch->busy_links) && list_empty(&ch->holding) && ch->n_parked == 0 && !tx_has_work(ch);
 
     if (!done && ch->now_ns < ch->drain_until_ns)
         return;
@@ -411,6 +416,8 @@ static void slow_tick(struct channel *ch)
 {
     ch->slow_ns = ch->now_ns + SLOW_NS;
     tx_no_route(ch);
+    if (ch->credit.n > 0)
+        credit_age(&ch->credit, ch->now_ns);
     channel_snapshot(ch);
 }
 
@@ -435,6 +442,8 @@ uint32_t channel_turn(struct channel *ch, uint64_t now_ns)
     n += cmd_poll(ch);
     if (!list_empty(&ch->holding))
         n += hold_poll(ch);
+    if (ch->n_parked > 0 && now_ns >= ch->park_ns)
+        tx_unpark(ch);
     if (now_ns >= ch->flow_due_ns)
         tx_timers(ch);
     tx_pump_dirty(ch);
@@ -465,7 +474,8 @@ uint64_t channel_next_ns(const struct channel *ch)
     }
     /* Ranks that drain their rings ring no bell, nor does a driver that can send again without having said so. */
     if (!list_empty(&ch->holding) || !list_empty(&ch->busy_links) || !list_empty(&ch->dirty_flows) ||
-        ch->n_detaching > 0 || !list_empty(&ch->jobs_gone) || ch->drain_until_ns != 0) {
+        ch->n_detaching > 0 || !list_empty(&ch->jobs_gone) || ch->drain_until_ns != 0 || ch->credit.n > 0 ||
+        ch->n_parked > 0) {
         uint64_t soon = ch->now_ns + CLOCK_NS_PER_MS;
         if (soon < due)
             due = soon;

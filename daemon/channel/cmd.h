@@ -58,8 +58,8 @@ enum event_type {
     EVENT_RANK_DETACHED,
     EVENT_JOB_DETACHED,   /* the channel holds nothing of the job any more: free it */
     EVENT_UNREACHABLE,    /* no route to this node for long: its packets were given up */
-    EVENT_RESTARTED,      /* this node came back as a new incarnation: the flow to it began again */
-    EVENT_HOLD_OVERFLOW,  /* a rank did not drain for so long that others would suffer: end its job */
+    EVENT_RESTARTED,      /* this node came back as a new incarnation: packets of jobs that are over were dropped */
+    EVENT_HOLD_OVERFLOW,  /* a rank did not drain for long: to be named in the log; only its own senders wait for it */
     EVENT_POISONED,       /* rubbish in a rank's ring: end its job */
     EVENT_DRAINED,
     EVENT_FAILED,         /* the channel's endpoint is lost; the thread goes on to serve rings and other channels */

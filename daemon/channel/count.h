@@ -28,6 +28,7 @@
     X(CONGESTED, "congestion_marks")        /* set here */                                                   \
     X(HELD, "messages_held")                /* waited for a rank that does not drain */                      \
     X(REFUSED, "packets_refused")           /* not taken: rank over its hold, or job not known yet */        \
+    X(STOPS, "stops_heard")                 /* a destination rank does not drain */                          \
     X(DROP_BAD, "dropped_bad")              /* wire_verify found fault */                                    \
     X(DROP_NODE, "dropped_unknown_node")    /* source or destination not in the hop table */                 \
     X(DROP_EPOCH, "dropped_epoch")          /* from or for another incarnation */                            \

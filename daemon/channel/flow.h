@@ -21,7 +21,10 @@
  * When the last packets of a burst are lost nothing comes after them to show the gap. So after two round trips of silence the
  * newest packet is sent once more; its acknowledgement shows what is missing (RFC 8985, section 7).
  *
- * Receiving end: a cumulative number and a bitmap. Every new packet is delivered at once; nothing is put in order here.
+ * Receiving end: a cumulative number and a bitmap. Every new packet is delivered at once; nothing is put in order here. A packet
+ * that cannot be delivered (its rank does not drain) is refused, for good under this number: otherwise it would hold
+ * the window at its place and stall the packets behind it. The source then sends the number empty, and the message under a new
+ * number later.
  */
 #pragma once
 
@@ -132,6 +135,8 @@ void flow_tx_defer(struct flow_tx *f, uint32_t seq, uint64_t now_ns);
 uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_words, uint64_t now_ns, uint32_t *ret_blocks);
 /* Marks packets as lost whose time is over, and the newest one if nothing was heard for long. Returns their number. */
 uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns);
+/* Puts another block in the place of an unacknowledged packet, to be sent as if lost. Returns the one that was there. */
+uint32_t flow_tx_replace(struct flow_tx *f, uint32_t seq, uint32_t block, uint32_t len);
 /* Marks one packet as lost (its sending failed). No sign of congestion. */
 void flow_tx_lost(struct flow_tx *f, uint32_t seq);
 /* Marks all packets as lost that went over paths other than these. Returns their number. */
@@ -148,6 +153,7 @@ struct flow_rx {
     bool ack_now;        /* gap, duplicate, or asked for */
     uint64_t ack_due_ns; /* when n_unacked > 0 */
     uint64_t seen[FLOW_RX_WINDOW / 64]; /* bit (seq % FLOW_RX_WINDOW) for numbers beyond the cumulative one */
+    uint64_t refused[FLOW_RX_WINDOW / 64]; /* likewise: only an empty packet is taken under this number */
 };
 
 void flow_rx_init(struct flow_rx *f, uint32_t src_epoch);
@@ -160,6 +166,9 @@ enum flow_news flow_rx_check(const struct flow_rx *f, uint32_t seq);
 void flow_rx_skip(struct flow_rx *f, uint32_t seq);
 /* The packet was taken. Only if flow_rx_check says FLOW_NEW. */
 void flow_rx_take(struct flow_rx *f, uint32_t seq);
+/* The packet is not taken, nor is any other with a message under this number. Only if flow_rx_check says FLOW_NEW. */
+void flow_rx_refuse(struct flow_rx *f, uint32_t seq);
+bool flow_rx_refused(const struct flow_rx *f, uint32_t seq);
 /* Is there a gap, so that the source should hear of it? */
 static inline bool flow_rx_gap(const struct flow_rx *f, uint32_t seq)
 {

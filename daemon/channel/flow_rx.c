@@ -19,6 +19,7 @@ static void forget(struct flow_rx *f, uint32_t seq)
 {
     uint32_t bit = seq % FLOW_RX_WINDOW;
     f->seen[bit / 64] &= ~(1ull << (bit % 64));
+    f->refused[bit / 64] &= ~(1ull << (bit % 64));
 }
 
 enum flow_news flow_rx_check(const struct flow_rx *f, uint32_t seq)
@@ -49,6 +50,7 @@ void flow_rx_skip(struct flow_rx *f, uint32_t seq)
         return;
     if (ahead > FLOW_RX_WINDOW) {
         memset(f->seen, 0, sizeof f->seen);
+        memset(f->refused, 0, sizeof f->refused);
         f->cumulative = seq - 1;
         return;
     }
@@ -64,11 +66,26 @@ void flow_rx_take(struct flow_rx *f, uint32_t seq)
     assert(flow_rx_check(f, seq) == FLOW_NEW);
     if (seq == f->cumulative + 1) {
         f->cumulative = seq;
+        forget(f, seq);
         advance(f);
     } else {
         uint32_t bit = seq % FLOW_RX_WINDOW;
         f->seen[bit / 64] |= 1ull << (bit % 64);
     }
+}
+
+void flow_rx_refuse(struct flow_rx *f, uint32_t seq)
+{
+    uint32_t bit = seq % FLOW_RX_WINDOW;
+
+    assert(flow_rx_check(f, seq) == FLOW_NEW);
+    f->refused[bit / 64] |= 1ull << (bit % 64);
+}
+
+bool flow_rx_refused(const struct flow_rx *f, uint32_t seq)
+{
+    uint32_t bit = seq % FLOW_RX_WINDOW;
+    return f->refused[bit / 64] >> (bit % 64) & 1;
 }
 
 uint32_t flow_rx_ack(struct flow_rx *f, struct wire_ack *ack)

@@ -345,6 +345,20 @@ uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
     return n;
 }
 
+uint32_t flow_tx_replace(struct flow_tx *f, uint32_t seq, uint32_t block, uint32_t len)
+{
+    struct flow_packet *p = flow_tx_packet(f, seq);
+    uint32_t old = p->block;
+
+    assert(flow_tx_holds(f, seq));
+    p->block = block;
+    p->len = len;
+    p->n_fast = p->n_timeouts = 0;
+    if (p->state == FLOW_SENT)
+        mark_lost(f, seq);
+    return old;
+}
+
 void flow_tx_lost(struct flow_tx *f, uint32_t seq)
 {
     if (flow_tx_holds(f, seq) && flow_tx_packet(f, seq)->state == FLOW_SENT)

@@ -2,8 +2,8 @@
 /*
  * Delivery into a rank's down ring, and what happens when the ring is full: the message is held, charged to the rank, and
  * delivered when there is room. Held messages lie in blocks as records of wire header and payload, packed as long as they fit; a
- * received packet is such a record already and is kept where it is. A rank over its limit is refused: its packets stay
- * unacknowledged and with their sender.
+ * received packet is such a record already and is kept where it is. A rank over its limit is refused: its messages stay with
+ * their senders, which are told (rx.c), and named to control when that lasts.
  */
 #include <string.h>
 
@@ -38,7 +38,6 @@ static bool put(struct channel *ch, struct down *down, const struct wire_header 
 
 static int refuse(struct channel *ch, struct down *down)
 {
-    count_add(&ch->count, COUNT_REFUSED, 1);
     if (down->refused_ns == 0)
         down->refused_ns = ch->now_ns;
     if (ch->now_ns - down->refused_ns >= ch->config.hold_stall_ns &&
@@ -119,8 +118,11 @@ static void drop_first(struct channel *ch, struct down *down)
     down->hold_head = ch->hub->blocks[block].next;
     down->hold_off = 0;
     ch->held_bytes -= ch->hub->arena.stride;
-    if (--down->n_hold == 0)
+    if (--down->n_hold == 0) {
         list_remove(&down->node);
+        if (down->n_told > 0)
+            rx_go(ch, down);
+    }
     channel_block_done(ch, block, 0);
 }
 
@@ -146,6 +148,15 @@ uint32_t hold_poll(struct channel *ch)
         }
     }
     return n;
+}
+
+bool hold_is_high(const struct channel *ch, const struct channel_job *job, uint32_t local)
+{
+    const struct down *down = &job->downs[local];
+
+    /* Half of the rank's share, and less when the channel as a whole holds much: what is under way must still fit. */
+    return down->n_hold > job->hold_max / 2 ||
+           (down->n_hold > job->hold_max / 16 && ch->held_bytes / ch->hub->arena.stride > ch->hold_max / 2);
 }
 
 bool hold_has_work(struct channel *ch)

@@ -12,6 +12,8 @@
 
 /* At most one reset in this time: a peer with an old view may send a whole window. */
 #define RESET_NS (5 * CLOCK_NS_PER_MS)
+/* At most one stop in this time per flow. */
+#define STOP_NS CLOCK_NS_PER_MS
 
 enum { ACK_NONE, ACK_WAITING, ACK_URGENT };
 
@@ -67,6 +69,11 @@ static void acknowledge(struct channel *ch, struct flow_in *in)
     uint32_t n_bytes = (uint32_t)offsetof(struct wire_ack, selective) + 8 * n_words;
     h->flow_channel = in->flow_channel;
     h->dst_epoch = in->rx.src_epoch;
+    h->job = in->stop_job;
+    h->dst_rank = in->stop_rank;
+    h->msg_context = in->stop_job != 0 && in->stop_over;
+    in->stop_job = 0;
+    in->stop_rank = 0;
     memcpy(h + 1, &ack, n_bytes);
     count_add(&ch->count, COUNT_ACKS_OUT, 1);
     send_note(ch, in->slot, block, n_bytes, way);
@@ -103,6 +110,27 @@ static void want_ack(struct channel *ch, struct flow_in *in, bool urgent)
     in->ack_state = urgent ? ACK_URGENT : ACK_WAITING;
 }
 
+/* Tells the source that the packet was refused. If this is lost the packet comes again, and so does this. */
+static void refuse(struct channel *ch, struct flow_in *in, const struct wire_header *h)
+{
+    uint32_t count = h->seq;
+    hop_word way = relay_route(ch, in->slot, 0, &count, false);
+
+    count_add(&ch->count, COUNT_REFUSED, 1);
+    if (way == HOP_NONE)
+        return;
+    uint32_t block = rx_note(ch, in->slot, WIRE_REFUSE);
+    if (block == BLOCK_NONE)
+        return;
+    struct wire_header *note = arena_header(&ch->hub->arena, block);
+    note->flow_channel = in->flow_channel;
+    note->dst_epoch = in->rx.src_epoch;
+    note->seq = h->seq;
+    note->job = h->job;
+    note->dst_rank = h->dst_rank;
+    send_note(ch, in->slot, block, 0, way);
+}
+
 static void reset(struct channel *ch, const struct wire_header *h)
 {
     uint32_t slot = channel_slot_of(ch, h->src_node);
@@ -123,18 +151,47 @@ static void reset(struct channel *ch, const struct wire_header *h)
     send_note(ch, slot, block, 0, way);
 }
 
+/* Tells the source that this rank does not drain. */
+static void stop(struct channel *ch, struct flow_in *in, struct down *down, uint32_t rank)
+{
+    uint32_t i = 0;
+
+    while (i < down->n_told && down->told[i] != in)
+        i++;
+    if (i == down->n_told && i < HOLD_TOLD)
+        down->told[down->n_told++] = in;
+    if (ch->now_ns - in->stop_ns < STOP_NS)
+        return;
+    in->stop_ns = ch->now_ns;
+    in->stop_job = down->job->config.job;
+    in->stop_rank = rank;
+    in->stop_over = false;
+    want_ack(ch, in, true);
+}
+
+void rx_go(struct channel *ch, struct down *down)
+{
+    for (uint32_t i = 0; i < down->n_told; i++) {
+        struct flow_in *in = down->told[i];
+        in->stop_ns = 0;
+        in->stop_job = down->job->config.job;
+        in->stop_rank = down->job->ups[down->local].world;
+        in->stop_over = true;
+        want_ack(ch, in, true);
+    }
+    down->n_told = 0;
+}
+
 /* Brings the message to its rank. 0: taken (delivered, or to be forgotten); HOLD_E_REFUSED: not now. */
-static int deliver(struct channel *ch, const struct wire_header *h, uint32_t block, bool *ret_kept)
+static int deliver(struct channel *ch, struct flow_in *in, const struct wire_header *h, uint32_t block, bool *ret_kept)
 {
     struct channel_job *job = job_find(ch, h->job);
 
     if (!job) {
         if (h->job == 0)
             return 0;
-        if (job_may_come(ch, h->job)) {
-            count_add(&ch->count, COUNT_REFUSED, 1);
+        if (job_may_come(ch, h->job))
             return HOLD_E_REFUSED;
-        }
         count_add(&ch->count, COUNT_DROP_JOB, 1);
         return 0;
     }
@@ -144,7 +201,11 @@ static int deliver(struct channel *ch, const struct wire_header *h, uint32_t blo
         count_add(&ch->count, COUNT_DROP_RANK, 1);
         return 0;
     }
-    return hold_deliver(ch, job, job->world[h->dst_rank].local, h, h + 1, block, ret_kept);
+    uint32_t rank = h->dst_rank, local = job->world[rank].local;
+    int rc = hold_deliver(ch, job, local, h, h + 1, block, ret_kept);
+    if (job->downs[local].n_hold > 0 && hold_is_high(ch, job, local))
+        stop(ch, in, &job->downs[local], rank);
+    return rc;
 }
 
 /* Data of a flow that this channel owns. True if the block was kept. */
@@ -175,10 +236,17 @@ static bool data(struct channel *ch, uint32_t slot, const struct wire_header *h,
         count_add(&ch->count, COUNT_DROP_BAD, 1);
         return false;
     }
+    if (h->job != 0 && flow_rx_refused(&in->rx, h->seq)) {
+        refuse(ch, in, h);
+        return false;
+    }
     /* The header is not looked at after delivery: a held block may have been read and sent home by then. */
     struct wire_header copy = *h;
-    if (deliver(ch, h, block, &kept) != 0)
-        return kept;
+    if (deliver(ch, in, h, block, &kept) != 0) {
+        flow_rx_refuse(&in->rx, copy.seq);
+        refuse(ch, in, &copy);
+        return false;
+    }
     flow_rx_take(&in->rx, copy.seq);
     in->rx.sent_us = copy.sent_us;
     in->rx.n_unacked++;
@@ -247,6 +315,7 @@ static void local(struct channel *ch, uint32_t block)
         break;
     case WIRE_ACK:
     case WIRE_RESET:
+    case WIRE_REFUSE:
         if (h->flow_channel >= ch->n_channels) {
             count_add(&ch->count, COUNT_DROP_BAD, 1);
             break;
@@ -257,6 +326,8 @@ static void local(struct channel *ch, uint32_t block)
         }
         if (h->type == WIRE_ACK)
             tx_on_ack(ch, slot, h);
+        else if (h->type == WIRE_REFUSE)
+            tx_on_refuse(ch, slot, h);
         else
             tx_on_reset(ch, slot, h);
         break;

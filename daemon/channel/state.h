@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "daemon/channel/block.h"
 #include "daemon/channel/channel.h"
+#include "daemon/channel/credit.h"
 #include "daemon/channel/flow.h"
 #include "daemon/channel/lane.h"
 #include "proto/bell.h"
@@ -85,6 +86,10 @@ struct flow_in {
     uint16_t slot;
     uint8_t flow_channel;
     uint8_t ack_state; /* 0 none, 1 waiting, 2 urgent */
+    uint32_t stop_rank;  /* to be told to the source with the next acknowledgement: that this rank does not drain, */
+    bool stop_over;      /* or drains again */
+    uint64_t stop_job;   /* 0: nobody */
+    uint64_t stop_ns;    /* when it was told last */
 };
 
 /* One rank's ring towards this channel. */
@@ -103,6 +108,8 @@ struct up {
     uint64_t last_ns;
 };
 
+#define HOLD_TOLD 16u
+
 /* One rank's ring from this channel, and what waits for room in it. */
 struct down {
     struct ring_producer ring;
@@ -116,6 +123,8 @@ struct down {
     uint64_t hold_bytes;
     uint64_t refused_ns;  /* since when packets are refused without any being drained; 0: not */
     uint64_t reported_ns;
+    struct flow_in *told[HOLD_TOLD]; /* flows whose sources were told to stop; more than fit find out by themselves */
+    uint32_t n_told;
 };
 
 struct channel_job {
@@ -184,6 +193,9 @@ struct channel {
     struct list ups_active, ups_quiet;
     struct list holding;
     uint64_t held_bytes;
+    struct credit credit;
+    uint32_t *parked, n_parked; /* blocks with messages that were refused */
+    uint64_t park_ns;           /* when they are looked at next */
     uint32_t n_detaching;
 
     uint64_t drain_until_ns; /* 0: not draining */
@@ -280,6 +292,9 @@ void tx_pump_dirty(struct channel *ch);
 void tx_dirty(struct channel *ch, struct flow *f);
 void tx_on_ack(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
 void tx_on_reset(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
+void tx_on_refuse(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
+/* Sends messages that were refused again, as far as their ranks have credit. */
+void tx_unpark(struct channel *ch);
 void tx_on_lost(struct channel *ch, uint32_t block);
 void tx_on_routes(struct channel *ch);
 void tx_timers(struct channel *ch);
@@ -292,6 +307,8 @@ void rx_packet(struct channel *ch, uint32_t block, uint32_t len);
 /* The same for a packet that another channel received and checked. */
 void rx_given(struct channel *ch, uint32_t block);
 uint32_t rx_acks(struct channel *ch, bool all);
+/* Tells the sources that were told to stop that this rank drains again. */
+void rx_go(struct channel *ch, struct down *down);
 /* Builds a packet of our own without a payload yet; BLOCK_NONE if there is no block. */
 uint32_t rx_note(struct channel *ch, uint32_t dst_slot, enum wire_type type);
 
@@ -304,4 +321,6 @@ int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local, co
 /* Delivers what is held, as far as there is room. */
 uint32_t hold_poll(struct channel *ch);
 bool hold_has_work(struct channel *ch);
+/* Is so much held for this rank that its senders should stop? */
+bool hold_is_high(const struct channel *ch, const struct channel_job *job, uint32_t local);
 void hold_release(struct channel *ch, struct down *down);

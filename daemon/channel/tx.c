@@ -17,6 +17,11 @@
 /* A ring silent for so long is not polled any more: its rank rings the bell. */
 #define QUIET_NS (2 * CLOCK_NS_PER_MS)
 
+/* Packets kept for a node to which there is no way now. */
+#define STRANDED_MAX 32u
+/* Between two looks at the messages that were refused. */
+#define PARK_NS CLOCK_NS_PER_MS
+
 enum { TX_E_BLOCKED = 1, TX_E_POISON };
 
 static void pump(struct channel *ch, struct flow *f);
@@ -100,8 +105,10 @@ static void check_epoch(struct channel *ch, struct flow *f)
         tx_dirty(ch, f);
         count_add(&ch->count, COUNT_RESETS, 1);
         count_add(&ch->count, COUNT_DROP_EPOCH, n_dropped);
-        struct event event = {.type = EVENT_RESTARTED, .slot = f->slot, .value = n_dropped};
-        cmd_event(ch, &event);
+        if (n_dropped > 0) {
+            struct event event = {.type = EVENT_RESTARTED, .slot = f->slot, .value = n_dropped};
+            cmd_event(ch, &event);
+        }
     }
     f->dst_epoch = epoch;
 }
@@ -152,8 +159,13 @@ static int take(struct channel *ch, struct up *up, const struct ring_slot *slot)
 
     if (node->slot != 0) {
         f = flow_to(ch, node->slot);
+        /* A node that cannot be reached must not take the blocks that others need. */
+        if (f->no_route_ns != 0 && flow_tx_pending(&f->tx) >= STRANDED_MAX)
+            return TX_E_BLOCKED;
         if (flow_tx_room(&f->tx) == 0 || ch->pool.n_use[BLOCK_FLOW] + ch->pool.n_use[BLOCK_ORPHAN] >= ch->tx_max ||
             ch->pool.n_free <= ch->n_receives / 4)
+            return TX_E_BLOCKED;
+        if (ch->credit.n > 0 && !credit_take(&ch->credit, job->config.job, peer, ch->now_ns))
             return TX_E_BLOCKED;
         block = pool_take(&ch->pool, BLOCK_FLOW);
         h = arena_header(&ch->hub->arena, block);
@@ -436,6 +448,13 @@ void tx_on_ack(struct channel *ch, uint32_t src_slot, const struct wire_header *
     }
     memcpy(&ack, h + 1, h->len);
     count_add(&ch->count, COUNT_ACKS_IN, 1);
+    if (h->job != 0 && h->msg_context != 0) {
+        credit_go(&ch->credit, h->job, h->dst_rank);
+        ch->park_ns = 0;
+    } else if (h->job != 0) {
+        count_add(&ch->count, COUNT_STOPS, 1);
+        credit_stop(&ch->credit, h->job, h->dst_rank, ch->now_ns);
+    }
     uint32_t n = flow_tx_ack(&f->tx, &ack, (h->len - fixed) / 8, ch->now_ns, ch->scratch);
     release_all(ch, ch->scratch, n);
     set_active(ch, f);
@@ -451,6 +470,65 @@ void tx_on_reset(struct channel *ch, uint32_t src_slot, const struct wire_header
     (void)h;
     if (f->ready)
         check_epoch(ch, f);
+}
+
+void tx_on_refuse(struct channel *ch, uint32_t src_slot, const struct wire_header *h)
+{
+    struct flow *f = &ch->flows[src_slot];
+
+    if (!f->ready || h->src_epoch != f->dst_epoch || !flow_tx_holds(&f->tx, h->seq))
+        return;
+    const struct flow_packet *p = flow_tx_packet(&f->tx, h->seq);
+    const struct wire_header *message = arena_header(&ch->hub->arena, p->block);
+    /* Empty already: an old refusal. */
+    if (h->job == 0 || message->job != h->job || message->dst_rank != h->dst_rank)
+        return;
+    uint32_t empty = pool_take(&ch->pool, BLOCK_FLOW);
+    if (empty == BLOCK_NONE)
+        return;
+    if (!credit_park(&ch->credit, h->job, h->dst_rank, ch->now_ns)) {
+        pool_give(&ch->pool, empty);
+        return;
+    }
+    struct wire_header *e = arena_header(&ch->hub->arena, empty);
+    *e = *message;
+    e->job = 0;
+    e->len = 0;
+    ch->parked[ch->n_parked++] = flow_tx_replace(&f->tx, h->seq, empty, sizeof *e);
+    tx_dirty(ch, f);
+}
+
+/* True if the parked message is no longer parked. */
+static bool unpark(struct channel *ch, uint32_t block)
+{
+    struct wire_header *h = arena_header(&ch->hub->arena, block);
+    uint32_t slot = channel_slot_of(ch, h->dst_node);
+
+    if (slot == UINT32_MAX || !job_find(ch, h->job)) {
+        credit_drop(&ch->credit, h->job, h->dst_rank);
+        release(ch, block);
+        return true;
+    }
+    struct flow *f = flow_to(ch, slot);
+    if (ch->hub->blocks[block].out || f->no_route_ns != 0 || flow_tx_room(&f->tx) == 0 ||
+        !credit_unpark(&ch->credit, h->job, h->dst_rank, ch->now_ns))
+        return false;
+    h->flags = f->tx.first ? WIRE_F_FIRST : 0;
+    h->seq = flow_tx_add(&f->tx, block, (uint32_t)sizeof *h + h->len);
+    set_active(ch, f);
+    tx_dirty(ch, f);
+    return true;
+}
+
+void tx_unpark(struct channel *ch)
+{
+    uint32_t n = 0;
+
+    ch->park_ns = ch->now_ns + PARK_NS;
+    for (uint32_t i = 0; i < ch->n_parked; i++)
+        if (!unpark(ch, ch->parked[i]))
+            ch->parked[n++] = ch->parked[i];
+    ch->n_parked = n;
 }
 
 void tx_on_lost(struct channel *ch, uint32_t block)

@@ -132,8 +132,9 @@ static void on_event(struct fabric_channel *fc, const struct event *e)
                  e->type == EVENT_RESTARTED ? "was restarted" : "cannot be reached");
         break;
     case EVENT_HOLD_OVERFLOW:
-        snprintf(text, sizeof text, "it does not take its messages, %llu bytes wait for it", (unsigned long long)e->value);
-        jobs_on_offence(node->jobs, e->job, e->rank, text);
+        /* It may be stopped in a debugger, and only its own senders wait for it. */
+        log_warn("job %016llx rank %u does not take its messages, %llu bytes wait for it", (unsigned long long)e->job, e->rank,
+                 (unsigned long long)e->value);
         break;
     case EVENT_POISONED:
         snprintf(text, sizeof text, "its rings hold rubbish (%s)", e->text ? e->text : "?");

@@ -13,7 +13,7 @@ static void judge(const struct wire_header *h, size_t n)
 
     if (rc < 0 || rc > WIRE_E_LENGTH || wire_error(rc) == NULL)
         abort();
-    if (rc == 0 && (n < sizeof *h || h->len != n - sizeof *h || h->type < WIRE_DATA || h->type > WIRE_RESET))
+    if (rc == 0 && (n < sizeof *h || h->len != n - sizeof *h || h->type < WIRE_DATA || h->type > WIRE_REFUSE))
         abort();
 }
 

@@ -53,17 +53,20 @@ static void draw_topology(struct sim *s)
 {
     struct sim_node *n = s->nodes;
 
-    switch (sim_draw(s, 5)) {
+    uint32_t drawn = (uint32_t)sim_draw(s, 5);
+    uint32_t size = s->fixed_topology ? 0 : (uint32_t)sim_draw(s, 3);
+
+    switch (s->fixed_topology ? s->fixed_topology - 1 : drawn) {
     case 0:
         s->topology = "one network";
         s->n_networks = 1;
-        s->n_nodes = 2 + (uint32_t)sim_draw(s, 3);
+        s->n_nodes = 2 + size;
         for (uint32_t i = 0; i < s->n_nodes; i++)
             attach_nic(&n[i], 0);
         break;
     case 1:
         s->topology = "line with gateways";
-        s->n_networks = 2 + (uint32_t)sim_draw(s, 3);
+        s->n_networks = 2 + size;
         s->n_nodes = s->n_networks + 1;
         for (uint32_t w = 0; w < s->n_networks; w++) {
             attach_nic(&n[w], w);
@@ -72,7 +75,7 @@ static void draw_topology(struct sim *s)
         break;
     case 2:
         s->topology = "ring";
-        s->n_networks = s->n_nodes = 3 + (uint32_t)sim_draw(s, 3);
+        s->n_networks = s->n_nodes = 3 + size;
         for (uint32_t w = 0; w < s->n_networks; w++) {
             attach_nic(&n[w], w);
             attach_nic(&n[(w + 1) % s->n_nodes], w);
@@ -81,7 +84,7 @@ static void draw_topology(struct sim *s)
     case 3:
         s->topology = "two rails";
         s->n_networks = 2;
-        s->n_nodes = 2 + (uint32_t)sim_draw(s, 3);
+        s->n_nodes = 2 + size;
         for (uint32_t i = 0; i < s->n_nodes; i++) {
             attach_nic(&n[i], 0);
             attach_nic(&n[i], 1);
@@ -109,6 +112,8 @@ static void draw_networks(struct sim *s)
             .delay_min_ns = 2000 + sim_draw(s, 100000),
         };
         f.delay_max_ns = f.delay_min_ns + 1 + sim_draw(s, sim_draw(s, 2) ? 20000 : 2000000);
+        if (s->calm)
+            f = (struct sim_faults){.delay_min_ns = 10000, .delay_max_ns = 20000};
         if (f.datagram) {
             static const uint32_t levels[] = {0, 1000, 10000, 100000};
             f.drop = levels[sim_draw(s, 4)];

@@ -72,7 +72,8 @@ struct sim {
     struct sim_event events[SIM_EVENTS];
     uint32_t n_events;
     struct traffic *traffic;
-    bool quiet; /* no new faults */
+    uint32_t fixed_topology; /* 0: drawn; else 1 + the number in draw_topology, smallest form */
+    bool calm;               /* networks without faults */
     uint64_t n_turns;
 };
 

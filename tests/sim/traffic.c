@@ -459,7 +459,7 @@ static void on_event(struct sim *s, uint32_t node, const struct event *e)
             break;
         case EVENT_HOLD_OVERFLOW:
             if (j->id == e->job)
-                end_job(s, k, "a rank does not drain");
+                sim_say(s, "rank %u of job %u does not drain", e->rank, k);
             break;
         default:
             break;

@@ -104,7 +104,7 @@ static void reasons_are_told_apart(void **state)
     h = sealed(10);
     h.seq++;
     assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_CHECK);
-    const uint8_t types[] = {0, WIRE_RESET + 1, 255};
+    const uint8_t types[] = {0, WIRE_REFUSE + 1, 255};
     for (size_t i = 0; i < sizeof types; i++) {
         h = sealed(10);
         h.type = types[i];

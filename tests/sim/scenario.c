@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Set pieces on the simulated cluster: what must hold in one named situation, where sim.c draws situations at random.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "cluster.h"
+#include "proto/segment.h"
+#include "traffic.h"
+
+#define RANKS 4u
+#define JOB   4711u
+
+/* Two ranks on the first node (0 and 1) and two on the last (2 and 3), each using channel 0 of its node. */
+struct world {
+    struct sim s;
+    struct segment_layout layout;
+    void *segments[2];
+    struct channel_job *views[2][SIM_CHANNELS];
+    struct ring_producer up[RANKS];
+    struct ring_consumer down[RANKS];
+    uint32_t *data_end[RANKS];
+    struct event events[64];
+    uint32_t n_events;
+};
+
+/* The random traffic is not part of these. */
+void traffic_event(struct sim *s, const struct sim_event *e)
+{
+    (void)s;
+    (void)e;
+}
+void traffic_node_died(struct sim *s, uint32_t node)
+{
+    (void)s;
+    (void)node;
+}
+void traffic_node_started(struct sim *s, uint32_t node)
+{
+    (void)s;
+    (void)node;
+}
+
+static uint32_t node_of(const struct world *w, uint32_t rank)
+{
+    return rank < 2 ? 0 : w->s.n_nodes - 1;
+}
+
+static struct world *world_new(uint32_t topology)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct segment_world world[RANKS];
+
+    assert_non_null(w);
+    w->s.seed = 1;
+    w->s.rand.state = 12345;
+    w->s.fixed_topology = topology;
+    w->s.calm = true;
+    w->s.now_ns = CLOCK_NS_PER_S;
+    cluster_build(&w->s);
+    for (uint32_t r = 0; r < RANKS; r++)
+        world[r] = (struct segment_world){.node = r < 2 ? 0 : w->s.n_nodes - 1, .local = r % 2};
+    for (uint32_t end = 0; end < 2; end++) {
+        uint32_t i = node_of(w, end * 2);
+        struct sim_node *n = &w->s.nodes[i];
+        struct segment_shape shape = {.n_world = RANKS,
+                                      .n_nodes = w->s.n_nodes,
+                                      .n_local = 2,
+                                      .n_channels = n->n_nics,
+                                      .board_records = 64,
+                                      .local = {4, 4096},
+                                      .up = {64, 65536},
+                                      .down = {64, 65536}};
+        struct segment_node nodes[SIM_NODES] = {0};
+        assert_int_equal(segment_shape_check(&shape), 0);
+        segment_layout(&shape, &w->layout);
+        w->segments[end] =
+            mmap(NULL, w->layout.total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        assert_ptr_not_equal(w->segments[end], MAP_FAILED);
+        for (uint32_t k = 0; k < w->s.n_nodes; k++) {
+            nodes[k].node_id = w->s.nodes[k].id;
+            nodes[k].slot = cluster_slot(i, k);
+        }
+        for (uint32_t c = 0; c < n->n_nics; c++) {
+            struct cmd_job job = {.job = JOB,
+                                  .segment = w->segments[end],
+                                  .layout = &w->layout,
+                                  .world = world,
+                                  .nodes = nodes,
+                                  .event_fd = -1,
+                                  .hold_bytes = 500000};
+            assert_int_equal(cmd_job_new(n->nics[c].ch, &job, &w->views[end][c]), 0);
+            struct cmd cmd = {.type = CMD_ATTACH_JOB, .job = w->views[end][c]};
+            cluster_command(&w->s, n->nics[c].ch, &cmd);
+        }
+        for (uint32_t l = 0; l < 2; l++) {
+            uint32_t r = end * 2 + l;
+            struct bell_ref bell = {.bell = segment_channel_bell(w->segments[end], &w->layout, 0), .bit = l, .event_fd = -1};
+            w->data_end[r] = calloc(shape.up.n_slots, sizeof(uint32_t));
+            ring_producer_init(&w->up[r], segment_up_ring(w->segments[end], &w->layout, l, 0), &shape.up, w->data_end[r],
+                               &bell);
+            ring_consumer_init(&w->down[r], segment_down_ring(w->segments[end], &w->layout, l, 0), &shape.down);
+        }
+    }
+    return w;
+}
+
+static void world_free(struct world *w)
+{
+    cluster_free(&w->s);
+    for (uint32_t end = 0; end < 2; end++) {
+        for (uint32_t c = 0; c < SIM_CHANNELS; c++)
+            cmd_job_free(w->views[end][c]);
+        munmap(w->segments[end], w->layout.total);
+    }
+    for (uint32_t r = 0; r < RANKS; r++)
+        free(w->data_end[r]);
+    free(w);
+}
+
+/* Everyone has a turn; 5 us pass. */
+static void step(struct world *w)
+{
+    struct sim *s = &w->s;
+    struct event e;
+
+    for (uint32_t i = 0; i < s->n_events;) {
+        if (s->events[i].at_ns > s->now_ns) {
+            i++;
+            continue;
+        }
+        struct sim_event ev = s->events[i];
+        s->events[i] = s->events[--s->n_events];
+        cluster_event(s, &ev);
+    }
+    for (uint32_t n = 0; n < s->n_networks; n++)
+        net_sim_run(s->networks[n], s->now_ns);
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++) {
+            channel_turn(s->nodes[i].nics[c].ch, s->now_ns);
+            while (cmd_next_event(s->nodes[i].nics[c].ch, &e))
+                if (e.type != EVENT_RTT && w->n_events < 64)
+                    w->events[w->n_events++] = e;
+        }
+    }
+    s->now_ns += 5000;
+}
+
+static bool happened(const struct world *w, enum event_type type)
+{
+    for (uint32_t i = 0; i < w->n_events; i++)
+        if (w->events[i].type == (uint32_t)type)
+            return true;
+    return false;
+}
+
+static bool put(struct world *w, uint32_t from, uint32_t to, uint32_t len, uint32_t tag)
+{
+    void *payload;
+    struct ring_slot *slot = ring_claim(&w->up[from], len, &payload);
+
+    if (!slot)
+        return false;
+    memset(payload, (int)tag, len);
+    slot->kind = MSG_EAGER;
+    slot->peer = to;
+    slot->tag = (int32_t)tag;
+    ring_publish(&w->up[from]);
+    return true;
+}
+
+/* Tag of the next message of this rank, -1 if there is none. */
+static int32_t get(struct world *w, uint32_t rank)
+{
+    struct ring_slot *slot = ring_peek(&w->down[rank]);
+
+    if (!slot)
+        return -1;
+    int32_t tag = slot->tag;
+    const uint8_t *p = ring_payload(&w->down[rank], slot, slot->len, slot->data_line);
+    if (slot->len > 0)
+        assert_int_equal(p[slot->len - 1], (uint8_t)tag);
+    ring_advance(&w->down[rank], slot->len);
+    return tag;
+}
+
+/* Rank 0 floods rank 2, which reads nothing for five seconds. Ranks 1 and 3 must not notice, and afterwards rank 2 gets all. */
+static void test_rank_that_does_not_drain(void **state)
+{
+    struct world *w = world_new(1);
+    uint32_t n_flood = 0, n_pings = 0, n_read = 0;
+    bool waiting = false;
+    uint64_t sent_ns = 0, worst_ns = 0, start = w->s.now_ns;
+
+    (void)state;
+    while (w->s.now_ns - start < 5 * CLOCK_NS_PER_S) {
+        if (n_flood < 2000)
+            n_flood += put(w, 0, 2, 4000, n_flood & 0xff);
+        if (!waiting && put(w, 1, 3, 8, n_pings)) {
+            waiting = true;
+            sent_ns = w->s.now_ns;
+        }
+        step(w);
+        int32_t tag = get(w, 3);
+        if (tag >= 0) {
+            assert_int_equal(tag, (int32_t)n_pings);
+            n_pings++;
+            waiting = false;
+            if (w->s.now_ns - sent_ns > worst_ns)
+                worst_ns = w->s.now_ns - sent_ns;
+        }
+    }
+    assert_false(happened(w, EVENT_HOLD_OVERFLOW));
+    assert_true(n_flood < 2000);
+    assert_true(worst_ns < 5 * CLOCK_NS_PER_MS);
+    assert_true(n_pings > 10000);
+    start = w->s.now_ns;
+    while (n_read < 2000) {
+        assert_true(w->s.now_ns - start < 5 * CLOCK_NS_PER_S);
+        if (n_flood < 2000)
+            n_flood += put(w, 0, 2, 4000, n_flood & 0xff);
+        step(w);
+        for (int32_t tag; (tag = get(w, 2)) >= 0; n_read++)
+            ;
+    }
+    world_free(w);
+}
+
+/* The only wire is cut for longer than nodes may be unreachable. The packets are given up; afterwards the flow goes on. */
+static void test_unreachable_and_back(void **state)
+{
+    struct world *w = world_new(1);
+    uint64_t start = w->s.now_ns;
+    uint32_t n_sent = 0;
+    int32_t tag = -1;
+
+    (void)state;
+    while (get(w, 2) < 0) {
+        if (n_sent == 0)
+            n_sent += put(w, 0, 2, 100, 7);
+        step(w);
+    }
+    cluster_schedule(&w->s, w->s.now_ns, SIM_CUT, 1, 0);
+    cluster_schedule(&w->s, w->s.now_ns + 12 * CLOCK_NS_PER_S, SIM_HEAL, 1, 0);
+    for (uint32_t i = 0; i < 20; i++)
+        put(w, 0, 2, 100, 8);
+    while (w->s.now_ns - start < 14 * CLOCK_NS_PER_S) {
+        step(w);
+        w->s.now_ns += 95000;
+    }
+    assert_true(happened(w, EVENT_UNREACHABLE));
+    put(w, 0, 2, 100, 9);
+    put(w, 3, 1, 100, 10);
+    start = w->s.now_ns;
+    while (tag != 9) {
+        assert_true(w->s.now_ns - start < CLOCK_NS_PER_S);
+        step(w);
+        tag = get(w, 2);
+    }
+    while (get(w, 1) != 10) {
+        assert_true(w->s.now_ns - start < CLOCK_NS_PER_S);
+        step(w);
+    }
+    world_free(w);
+}
+
+/* Two gateways: the one in use dies in the middle of a stream, which must go on over the other within a fraction of a second
+ * after the news. */
+static void test_gateway_dies(void **state)
+{
+    struct world *w = world_new(5);
+    uint32_t n_sent = 0, n_read = 0;
+    uint64_t start = w->s.now_ns, last_ns = start, gap_ns = 0;
+
+    (void)state;
+    while (n_read < 3000) {
+        assert_true(w->s.now_ns - start < 20 * CLOCK_NS_PER_S);
+        if (n_sent < 3000)
+            n_sent += put(w, 0, 2, 4000, n_sent & 0xff);
+        if (n_read == 1000 && w->s.nodes[2].alive)
+            cluster_schedule(&w->s, w->s.now_ns, SIM_KILL, 2, 0);
+        step(w);
+        for (int32_t tag; (tag = get(w, 2)) >= 0; n_read++) {
+            if (w->s.now_ns - last_ns > gap_ns)
+                gap_ns = w->s.now_ns - last_ns;
+            last_ns = w->s.now_ns;
+        }
+    }
+    assert_false(w->s.nodes[2].alive);
+    /* News takes up to 0.4 s here. */
+    assert_true(gap_ns < 600 * CLOCK_NS_PER_MS);
+    world_free(w);
+}
+
+/* A rank writes rubbish into its ring: control is told, the others go on. */
+static void test_poisoned_ring(void **state)
+{
+    struct world *w = world_new(2);
+    uint64_t start = w->s.now_ns;
+    uint32_t n_read = 0;
+
+    (void)state;
+    assert_true(put(w, 0, 2, 8, 1));
+    w->up[0].slots[0].len = 1000000;
+    while (n_read < 100) {
+        assert_true(w->s.now_ns - start < 5 * CLOCK_NS_PER_S);
+        put(w, 1, 3, 8, 5);
+        step(w);
+        while (get(w, 3) == 5)
+            n_read++;
+    }
+    assert_true(happened(w, EVENT_POISONED));
+    assert_int_equal(get(w, 2), -1);
+    world_free(w);
+}
+
+/* Ranks of one node that talk through the channel. */
+static void test_local_delivery(void **state)
+{
+    struct world *w = world_new(1);
+    uint32_t n_sent = 0, n_read = 0;
+
+    (void)state;
+    for (uint32_t k = 0; n_read < 1000; k++) {
+        assert_true(k < 100000);
+        if (n_sent < 1000)
+            n_sent += put(w, 0, 1, n_sent * 4, n_sent & 0xff);
+        step(w);
+        if (k % 7 == 0 || n_sent == 1000)
+            for (int32_t tag; (tag = get(w, 1)) >= 0; n_read++)
+                assert_int_equal(tag, n_read & 0xff);
+    }
+    world_free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rank_that_does_not_drain), cmocka_unit_test(test_unreachable_and_back),
+        cmocka_unit_test(test_gateway_dies),             cmocka_unit_test(test_poisoned_ring),
+        cmocka_unit_test(test_local_delivery),
+    };
+
+    log_set_level(LOG_ERROR);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
