@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -22,6 +23,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +88,21 @@ static struct slot *slot_of(void *context)
 static uint32_t block_of(const struct net *net, const struct slot *s)
 {
     return (uint32_t)(s - net->slots);
+}
+
+/* A library that libfabric brings along for old InfiniPath cards catches fatal signals and writes a report into the current
+ * directory. A crash of the daemon is the daemon's, with a core file. */
+static void drop_foreign_handlers(void)
+{
+    const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT, SIGTERM};
+
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        struct sigaction act;
+        Dl_info where;
+        if (sigaction(fatal[i], NULL, &act) == 0 && act.sa_handler != SIG_DFL && act.sa_handler != SIG_IGN &&
+            dladdr((void *)(uintptr_t)act.sa_handler, &where) != 0 && where.dli_fname && strstr(where.dli_fname, "infinipath"))
+            signal(fatal[i], SIG_DFL);
+    }
 }
 
 /* First address of an interface: IPv4 if it has one. */
@@ -334,6 +351,7 @@ static int ofi_open(const struct net_config *config, const struct arena *arena, 
 
     if (!net)
         return -ENOMEM;
+    drop_foreign_handlers();
     net->arena = arena;
     net->max_bytes = config->max_bytes;
     net->n_blocks = config->n_blocks;
