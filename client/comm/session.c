@@ -160,9 +160,8 @@ int mpi_session_get_pset_info(struct session *session, const char *name, struct 
 int mpi_group_from_session_pset(struct session *session, const char *name, struct group **ret_newgroup)
 {
     int idx = pset_find(name);
-    *ret_newgroup = NULL;
     if (idx < 0)
-        return MPI_SUCCESS; /* MPI_GROUP_NULL (MPI-5.0 section 11.3.3) */
+        return err_set(MPI_ERR_ARG, "there is no process set %s", name);
     struct group *group;
     int err = pset_group(idx, &group);
     if (err)
