@@ -22,6 +22,8 @@
 #define SLEEP_MAX_NS CLOCK_NS_PER_S
 /* Without a wait descriptor this is how late a packet may be noticed by a sleeping channel. */
 #define SLEEP_BLIND_NS (2 * CLOCK_NS_PER_MS)
+/* Turns without work before sleeping, besides the time: a thread that was off its core for a while was not idle. */
+#define IDLE_TURNS 32u
 /* Pauses between two turns of a spinning thread. */
 #define PAUSES 8
 
@@ -139,7 +141,7 @@ static void go_to_sleep(struct channel *ch, uint64_t now_ns)
 static void *thread_main(void *arg)
 {
     struct channel *ch = arg;
-    uint32_t beat = 0;
+    uint32_t beat = 0, n_idle = 0;
     uint64_t yielded_ns = 0, stranger_until_ns = 0;
 
     thread_set_name(ch->name);
@@ -157,6 +159,7 @@ static void *thread_main(void *arg)
         bool crowded = atomic_load_explicit(&ch->hops->crowded, memory_order_relaxed) != 0;
         if (n > 0) {
             ch->idle_ns = now;
+            n_idle = 0;
             /* Whoever waits for what this turn did may wait for this core, too. */
             if (crowded && !stranger) {
                 yielded_ns = clock_now_ns();

@@ -12,7 +12,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -23,7 +22,6 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +32,7 @@
 #include "base/log.h"
 #include "daemon/channel/block.h"
 #include "daemon/channel/net.h"
+#include "daemon/channel/ofi_load.h"
 
 #define API_VERSION FI_VERSION(1, 17)
 #define POLL_MAX    64
@@ -80,6 +79,9 @@ struct net {
     uint32_t *failed, n_failed;
 };
 
+/* Loaded by the first endpoint (ofi_load.h); set on the control thread before any channel thread starts. */
+static const struct ofi *ofi;
+
 static struct slot *slot_of(void *context)
 {
     return (struct slot *)context;
@@ -88,21 +90,6 @@ static struct slot *slot_of(void *context)
 static uint32_t block_of(const struct net *net, const struct slot *s)
 {
     return (uint32_t)(s - net->slots);
-}
-
-/* A library that libfabric brings along for old InfiniPath cards catches fatal signals and writes a report into the current
- * directory. A crash of the daemon is the daemon's, with a core file. */
-static void drop_foreign_handlers(void)
-{
-    const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT, SIGTERM};
-
-    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
-        struct sigaction act;
-        Dl_info where;
-        if (sigaction(fatal[i], NULL, &act) == 0 && act.sa_handler != SIG_DFL && act.sa_handler != SIG_IGN &&
-            dladdr((void *)(uintptr_t)act.sa_handler, &where) != 0 && where.dli_fname && strstr(where.dli_fname, "infinipath"))
-            signal(fatal[i], SIG_DFL);
-    }
 }
 
 /* First address of an interface: IPv4 if it has one. */
@@ -159,7 +146,7 @@ static int get_info(struct net *net, const struct net_config *config)
     const char *provider = config->provider && config->provider[0] ? config->provider : "auto";
     char address[INET6_ADDRSTRLEN];
     const char *node = config->address;
-    struct fi_info *hints = fi_allocinfo(), *list = NULL;
+    struct fi_info *hints = ofi->dupinfo(NULL), *list = NULL;
 
     if (!hints)
         return -ENOMEM;
@@ -168,7 +155,7 @@ static int get_info(struct net *net, const struct net_config *config)
         int rc = interface_address(config->interface, address, sizeof address);
         if (rc < 0) {
             log_error("interface %s has no address: %s", config->interface, strerror(-rc));
-            fi_freeinfo(hints);
+            ofi->freeinfo(hints);
             return rc;
         }
         node = address;
@@ -182,11 +169,11 @@ static int get_info(struct net *net, const struct net_config *config)
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     if (strcmp(provider, "auto") != 0 && strcmp(provider, "tcp") != 0)
         hints->fabric_attr->prov_name = strdup(provider);
-    int rc = fi_getinfo(API_VERSION, node, NULL, FI_SOURCE, hints, &list);
+    int rc = ofi->getinfo(API_VERSION, node, NULL, FI_SOURCE, hints, &list);
     if (rc < 0) {
         log_error("provider \"%s\" offers no %s endpoint at %s: %s", provider,
-                  net->datagram ? "datagram" : "reliable datagram", node ? node : "any address", fi_strerror(-rc));
-        fi_freeinfo(hints);
+                  net->datagram ? "datagram" : "reliable datagram", node ? node : "any address", ofi->strerror(-rc));
+        ofi->freeinfo(hints);
         return rc;
     }
     struct fi_info *best = NULL;
@@ -199,11 +186,11 @@ static int get_info(struct net *net, const struct net_config *config)
         }
     }
     if (best)
-        net->info = fi_dupinfo(best);
+        net->info = ofi->dupinfo(best);
     else
         log_error("provider \"%s\" not found among those of libfabric at %s", provider, node ? node : "any address");
-    fi_freeinfo(list);
-    fi_freeinfo(hints);
+    ofi->freeinfo(list);
+    ofi->freeinfo(hints);
     return best ? (net->info ? 0 : -ENOMEM) : -ENODEV;
 }
 
@@ -232,7 +219,7 @@ static int open_all(struct net *net, const char **ret_what)
     int rc;
 
     *ret_what = "fi_fabric";
-    rc = fi_fabric(net->info->fabric_attr, &net->fabric, NULL);
+    rc = ofi->fabric(net->info->fabric_attr, &net->fabric, NULL);
     if (rc != 0)
         return rc;
     *ret_what = "fi_domain";
@@ -337,7 +324,7 @@ static void ofi_close(struct net *net)
         return;
     close_all(net);
     if (net->info)
-        fi_freeinfo(net->info);
+        ofi->freeinfo(net->info);
     free(net->failed);
     free(net->peers);
     free(net->slots);
@@ -351,7 +338,11 @@ static int ofi_open(const struct net_config *config, const struct arena *arena, 
 
     if (!net)
         return -ENOMEM;
-    drop_foreign_handlers();
+    ofi = ofi_load();
+    if (!ofi) {
+        free(net);
+        return -ELIBACC;
+    }
     net->arena = arena;
     net->max_bytes = config->max_bytes;
     net->n_blocks = config->n_blocks;
@@ -381,7 +372,7 @@ static int ofi_open(const struct net_config *config, const struct arena *arena, 
     return 0;
 
 fail:
-    log_error("libfabric provider %s: %s: %s", net->info ? net->info->fabric_attr->prov_name : "?", what, fi_strerror(-rc));
+    log_error("libfabric provider %s: %s: %s", net->info ? net->info->fabric_attr->prov_name : "?", what, ofi->strerror(-rc));
     ofi_close(net);
     return rc;
 }
@@ -461,7 +452,7 @@ static int reopen(struct net *net)
             net->peers[i].used = net->peers[i].removed = false;
     if (rc != 0) {
         log_error("libfabric provider %s: cannot open again: %s: %s", net->info->fabric_attr->prov_name, what,
-                  fi_strerror(-rc));
+                  ofi->strerror(-rc));
         close_all(net);
     }
     return rc;
@@ -597,7 +588,7 @@ static int ofi_poll(struct net *net, struct net_event *events, int max)
         return n_out;
     }
     if (n < 0) {
-        log_error("libfabric provider %s: fi_cq_read: %s", net->info->fabric_attr->prov_name, fi_strerror((int)-n));
+        log_error("libfabric provider %s: fi_cq_read: %s", net->info->fabric_attr->prov_name, ofi->strerror((int)-n));
         return (int)n;
     }
     for (ssize_t i = 0; i < n; i++) {

@@ -2,20 +2,35 @@
 #include "daemon/channel/ofi_load.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
+#include <signal.h>
+#include <stddef.h>
 
 #include "base/log.h"
 
 static struct ofi functions;
 
-/* POSIX permits the conversion that ISO C forbids. */
-static void *symbol(void *library, const char *name, const char *version)
+static void *symbol(void *library, const char *name)
 {
-    void *address = dlvsym(library, name, version);
+    void *address = dlsym(library, name);
 
     if (!address)
-        log_error("libfabric.so.1 has no %s@%s", name, version);
+        log_error("libfabric.so.1 has no %s", name);
     return address;
+}
+
+/* A library that libfabric brings along for old InfiniPath cards catches fatal signals and writes a report into the current
+ * directory. A crash of the daemon is the daemon's, with a core file, and SIGTERM is its own. */
+static void *open_library(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGINT, SIGTERM};
+    struct sigaction before[sizeof signals / sizeof *signals];
+
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], NULL, &before[i]);
+    void *library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &before[i], NULL);
+    return library;
 }
 
 const struct ofi *ofi_load(void)
@@ -24,19 +39,17 @@ const struct ofi *ofi_load(void)
 
     if (library)
         return &functions;
-    /* libinfinipath shall leave the signal handlers alone. */
-    setenv("IPATH_NO_BACKTRACE", "1", 1);
-    library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+    library = open_library();
     if (!library) {
         log_error("cannot load libfabric: %s", dlerror());
         return NULL;
     }
-    /* The versions of the interface that rdma/fabric.h of this build describes. */
-    *(void **)&functions.getinfo = symbol(library, "fi_getinfo", OFI_INFO_VERSION);
-    *(void **)&functions.freeinfo = symbol(library, "fi_freeinfo", OFI_INFO_VERSION);
-    *(void **)&functions.dupinfo = symbol(library, "fi_dupinfo", OFI_INFO_VERSION);
-    *(void **)&functions.fabric = symbol(library, "fi_fabric", "FABRIC_1.1");
-    *(void **)&functions.strerror = symbol(library, "fi_strerror", "FABRIC_1.0");
+    /* POSIX permits the conversion that ISO C forbids. */
+    *(void **)&functions.getinfo = symbol(library, "fi_getinfo");
+    *(void **)&functions.freeinfo = symbol(library, "fi_freeinfo");
+    *(void **)&functions.dupinfo = symbol(library, "fi_dupinfo");
+    *(void **)&functions.fabric = symbol(library, "fi_fabric");
+    *(void **)&functions.strerror = symbol(library, "fi_strerror");
     if (!functions.getinfo || !functions.freeinfo || !functions.dupinfo || !functions.fabric || !functions.strerror) {
         dlclose(library);
         library = NULL;

@@ -52,7 +52,7 @@ ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
 # An outside library's header (by prefix) and the only places that may name it.
 HOMES = {
     'event2/': ['daemon/control/', 'daemon/main'],
-    'rdma/': ['daemon/channel/net_ofi'],
+    'rdma/': ['daemon/channel/net_ofi', 'daemon/channel/ofi_load'],
     'jansson.h': ['daemon/control/status', 'launcher/motetctl'],
     'systemd/': ['daemon/control/service', 'base/log'],
 }
