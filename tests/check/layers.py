@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     'base/': ['base/'],
     'proto/': ['base/', 'proto/'],
     'daemon/': ['base/', 'proto/', 'daemon/'],
-    'daemon/control/': ['base/', 'proto/', 'daemon/control/', 'daemon/channel/cmd', 'daemon/config', 'daemon/node'],
+    'daemon/control/': ['base/', 'proto/', 'daemon/control/', 'daemon/channel/channel', 'daemon/channel/cmd', 'daemon/channel/count', 'daemon/config', 'daemon/node'],
     'daemon/channel/': ['base/', 'proto/', 'daemon/channel/'],
     'launcher/': ['base/', 'proto/', 'launcher/'],
     'client/': CLIENT_TOP + ['client/abi/', 'client/'],
@@ -51,7 +51,7 @@ ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
 
 # An outside library's header (by prefix) and the only places that may name it.
 HOMES = {
-    'event2/': ['daemon/control/', 'daemon/main'],
+    'event2/': ['daemon/control/', 'daemon/main', 'daemon/node'],
     'rdma/': ['daemon/channel/net_ofi', 'daemon/channel/ofi_load'],
     'jansson.h': ['daemon/control/status', 'launcher/motetctl'],
     'systemd/': ['daemon/control/service', 'base/log'],
