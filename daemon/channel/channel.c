@@ -328,6 +328,7 @@ static uint32_t poll_net(struct channel *ch)
 
     if (ch->net_lost)
         return 0;
+    ch->n_household = 0;
     int n = ch->driver->poll(ch->net, events, EVENTS_PER_TURN);
     if (n < 0) {
         lose_net(ch, n);
@@ -356,7 +357,7 @@ static uint32_t poll_net(struct channel *ch)
         }
     }
     post_receives(ch);
-    return (uint32_t)n;
+    return (uint32_t)n - ch->n_household;
 }
 
 void channel_snapshot(struct channel *ch)

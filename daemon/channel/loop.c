@@ -159,6 +159,7 @@ static void *thread_main(void *arg)
         bool crowded = atomic_load_explicit(&ch->hops->crowded, memory_order_relaxed) != 0;
         if (n > 0) {
             ch->idle_ns = now;
+            ch->resting = false;
             n_idle = 0;
             /* Whoever waits for what this turn did may wait for this core, too. */
             if (crowded && !stranger) {
@@ -168,10 +169,13 @@ static void *thread_main(void *arg)
             continue;
         }
         uint32_t mode = atomic_load_explicit(&ch->wait_mode, memory_order_relaxed);
-        if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && (stranger || now - ch->idle_ns >= ch->config.spin_ns))) {
+        bool idle = ++n_idle >= IDLE_TURNS && now - ch->idle_ns >= ch->config.spin_ns;
+        if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && (stranger || idle || ch->resting))) {
             /* Nothing will come to join them. */
             if (rx_acks(ch, true) == 0)
                 go_to_sleep(ch, now);
+            /* A turn that finds nothing but the channel's own probes does not wake the rest of it. */
+            ch->resting = true;
         } else if (crowded || now - ch->idle_ns > SPIN_ONLY_NS) {
             yielded_ns = clock_now_ns();
             sched_yield();

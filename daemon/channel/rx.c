@@ -332,9 +332,11 @@ static void local(struct channel *ch, uint32_t block)
             tx_on_reset(ch, slot, h);
         break;
     case WIRE_PROBE:
+        ch->n_household++;
         link_on_probe(ch, h);
         break;
     case WIRE_ECHO:
+        ch->n_household++;
         link_on_echo(ch, h);
         break;
     }

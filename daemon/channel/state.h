@@ -207,6 +207,8 @@ struct channel {
     bool running; /* control thread's */
     int epoll_fd;
     uint64_t idle_ns; /* since when there was no work */
+    bool resting;     /* slept since then */
+    uint32_t n_household; /* probes and echoes of this turn: not a reason to stay awake */
     _Atomic uint64_t heartbeat;
 
     /* Shared with control: rings of commands and events, counters, snapshots. */
