@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mpi_measure NAME [sizes or arguments]: see measure.h. With MOTET_BENCH_PIN set, rank r is bound to core r modulo the number of
+ * cores, whatever the launcher, so that all implementations run with the same placement.
+ */
+#include "measure.h"
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int measure_rank, measure_size;
+
+double measure_now_us(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec * 1e-3;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double measure_median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+void measure_print(const char *name, size_t size, double value, const char *unit)
+{
+    if (measure_rank == 0) {
+        printf("RESULT %s %zu %.6g %s\n", name, size, value, unit);
+        fflush(stdout);
+    }
+}
+
+size_t measure_next_size(int argc, char **argv, const size_t *defaults, int at)
+{
+    if (argc > 0)
+        return at < argc ? strtoull(argv[at], NULL, 0) : SIZE_MAX;
+    return defaults[at];
+}
+
+int measure_repeats(double once_us, double batch_us, int least)
+{
+    double want = once_us > 0 ? batch_us / once_us : 1e6;
+    int n = want > 1e6 ? 1000000 : (int)want;
+
+    if (n < least)
+        n = least;
+    MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return n;
+}
+
+char *measure_buffer(size_t bytes)
+{
+    void *p = NULL;
+
+    if (posix_memalign(&p, 4096, bytes + 4096) != 0) {
+        fprintf(stderr, "mpi_measure: no memory for %zu bytes\n", bytes);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    memset(p, 1, bytes + 4096);
+    return p;
+}
+
+static void pin(void)
+{
+    const char *const names[] = {"MOTET_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    cpu_set_t all, one;
+    const char *rank = NULL;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names && !rank; i++)
+        rank = getenv(names[i]);
+    if (!getenv("MOTET_BENCH_PIN") || !rank || sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    int n = CPU_COUNT(&all), nth = n > 0 ? atoi(rank) % n : 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &all) && nth-- == 0) {
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            sched_setaffinity(0, sizeof one, &one);
+            return;
+        }
+    }
+}
+
+static const struct measure *find(const char *name)
+{
+    const struct measure *const tables[] = {measures_p2p, measures_coll, measures_wait};
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct measure *m = tables[i]; m->name; m++)
+            if (strcmp(m->name, name) == 0)
+                return m;
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const struct measure *m = argc > 1 ? find(argv[1]) : NULL;
+
+    if (!m) {
+        fprintf(stderr, "usage: mpi_measure NAME [sizes]\n");
+        return 2;
+    }
+    pin();
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &measure_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &measure_size);
+    if (measure_size < m->min_ranks) {
+        if (measure_rank == 0)
+            fprintf(stderr, "mpi_measure: %s needs %d ranks\n", m->name, m->min_ranks);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    m->run(argc - 2, argv + 2);
+    MPI_Finalize();
+    return 0;
+}
