@@ -9,9 +9,9 @@
 
 #include <stdlib.h>
 
-/* Tags 1 .. TAG_CALLS-1 are taken in turn by calls, the same number above them by persistent operations. A
- * tag comes round after 16 Mi collectives on one communicator, long after its last message is gone. */
-#define TAG_CALLS (1u << 24)
+/* Blocking calls, nonblocking calls and persistent operations take turns in ranges of this many tags each. A tag comes
+ * round after 16 Mi collectives on one communicator, long after its last message is gone. */
+#define TAG_RANGE (1u << 24)
 
 struct datatype *coll_byte(void)
 {
@@ -28,22 +28,28 @@ struct coll_comm *coll_comm_of(struct comm *comm)
     return comm->coll;
 }
 
-int coll_next_tag(struct comm *comm)
+static int next_tag(struct comm *comm, enum coll_form form)
 {
     struct coll_comm *c = coll_comm_of(comm);
     if (!c)
         return 0;
-    c->next_tag = (c->next_tag + 1) % TAG_CALLS;
-    return (int)c->next_tag;
+    c->next_tag[form] = (c->next_tag[form] + 1) % TAG_RANGE;
+    return (int)(form * TAG_RANGE + c->next_tag[form]);
+}
+
+int coll_next_tag(struct comm *comm)
+{
+    return next_tag(comm, COLL_BLOCKING);
+}
+
+int coll_next_nonblocking_tag(struct comm *comm)
+{
+    return next_tag(comm, COLL_NONBLOCKING);
 }
 
 int coll_next_persistent_tag(struct comm *comm)
 {
-    struct coll_comm *c = coll_comm_of(comm);
-    if (!c)
-        return 0;
-    c->next_persistent_tag = (c->next_persistent_tag + 1) % TAG_CALLS;
-    return (int)(TAG_CALLS + c->next_persistent_tag);
+    return next_tag(comm, COLL_PERSISTENT);
 }
 
 static void release_comm(struct comm *comm)

@@ -14,11 +14,12 @@
 #include "client/coll/blocks.h"
 #include "client/coll/schedule.h"
 
+/* The forms of a call. */
+enum coll_form { COLL_BLOCKING, COLL_NONBLOCKING, COLL_PERSISTENT, COLL_FORMS };
+
 /* What the engine keeps per communicator. */
 struct coll_comm {
-    uint32_t next_tag;            /* of the next collective call */
-    uint32_t next_persistent_tag; /* of the next persistent one: a range of its own, since it outlives the
-                                     others */
+    uint32_t next_tag[COLL_FORMS]; /* of the next call of each form */
 
     /* The shape, from where the ranks run; equal on all members. */
     bool shaped;
@@ -36,8 +37,11 @@ struct coll_comm *coll_comm_of(struct comm *comm);
 /* The same with the shape filled in. */
 struct coll_comm *coll_shape_of(struct comm *comm);
 
-/* Tags of the collective context. Every collective call takes the next one on all members alike. */
+/* Tags of the collective context. Every collective call takes the next one of its form on all members alike. The forms
+ * count apart, so that a program that starts a nonblocking operation here before and there behind a blocking one (not
+ * allowed, but seen) still meets its partners. */
 int coll_next_tag(struct comm *comm);
+int coll_next_nonblocking_tag(struct comm *comm);
 int coll_next_persistent_tag(struct comm *comm);
 /* For creation among some members of a communicator under a tag of the user: a range of its own. */
 static inline int coll_group_tag(int user_tag)

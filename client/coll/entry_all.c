@@ -33,7 +33,7 @@ int mpi_iallgather(const void *sendbuf, MPI_Count sendcount, struct datatype *se
                    MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
                    struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         allgather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
     return coll_request_start(s, ret_request);
@@ -75,7 +75,7 @@ int mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *s
                     struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
                     struct comm *comm, struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         allgatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
     return coll_request_start(s, ret_request);
@@ -116,7 +116,7 @@ int mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sen
                   MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
                   struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         alltoall(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
     return coll_request_start(s, ret_request);
@@ -159,7 +159,7 @@ int mpi_ialltoallv(const void *sendbuf, struct intvec sendcounts, struct intvec 
                    struct datatype *sendtype, void *recvbuf, struct intvec recvcounts, struct intvec rdispls,
                    struct datatype *recvtype, struct comm *comm, struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
     return coll_request_start(s, ret_request);
@@ -205,7 +205,7 @@ int mpi_ialltoallw(const void *sendbuf, struct intvec sendcounts, struct intvec 
                    struct intvec rdispls, const MPI_Datatype recvtypes[], struct comm *comm,
                    struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
     return coll_request_start(s, ret_request);

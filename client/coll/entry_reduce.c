@@ -53,7 +53,7 @@ int mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct data
     int err = check_rooted(op, datatype, root);
     if (err)
         return err;
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         reduce(s, sendbuf, recvbuf, count, datatype, op, root);
     return coll_request_start(s, ret_request);
@@ -100,7 +100,7 @@ int mpi_iallreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct d
     int err = op_check(op, datatype);
     if (err)
         return err;
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         allreduce(s, sendbuf, recvbuf, count, datatype, op);
     return coll_request_start(s, ret_request);
@@ -148,7 +148,7 @@ int mpi_ireduce_scatter(const void *sendbuf, void *recvbuf, struct intvec recvco
     int err = op_check(op, datatype);
     if (err)
         return err;
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         reduce_scatter(s, sendbuf, recvbuf, recvcounts, datatype, op);
     return coll_request_start(s, ret_request);
@@ -197,7 +197,7 @@ int mpi_ireduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recv
     int err = op_check(op, datatype);
     if (err)
         return err;
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         reduce_scatter_block(s, sendbuf, recvbuf, recvcount, datatype, op);
     return coll_request_start(s, ret_request);
@@ -241,7 +241,7 @@ int mpi_iscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct dataty
     int err = check_scan(op, datatype, comm);
     if (err)
         return err;
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         scan(s, sendbuf, recvbuf, count, datatype, op);
     return coll_request_start(s, ret_request);
@@ -284,7 +284,7 @@ int mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct data
     int err = check_scan(op, datatype, comm);
     if (err)
         return err;
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         exscan(s, sendbuf, recvbuf, count, datatype, op);
     return coll_request_start(s, ret_request);

@@ -28,7 +28,7 @@ int mpi_barrier(struct comm *comm)
 
 int mpi_ibarrier(struct comm *comm, struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         barrier(s);
     return coll_request_start(s, ret_request);
@@ -62,7 +62,7 @@ int mpi_bcast(void *buffer, MPI_Count count, struct datatype *datatype, int root
 int mpi_ibcast(void *buffer, MPI_Count count, struct datatype *datatype, int root, struct comm *comm,
                struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         bcast(s, buffer, count, datatype, root);
     return coll_request_start(s, ret_request);
@@ -101,7 +101,7 @@ int mpi_igather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendt
                 MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm,
                 struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         gather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
     return coll_request_start(s, ret_request);
@@ -143,7 +143,7 @@ int mpi_igatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *send
                  struct intvec recvcounts, struct intvec displs, struct datatype *recvtype, int root,
                  struct comm *comm, struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         gatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
     return coll_request_start(s, ret_request);
@@ -183,7 +183,7 @@ int mpi_iscatter(const void *sendbuf, MPI_Count sendcount, struct datatype *send
                  MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm,
                  struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         scatter(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
     return coll_request_start(s, ret_request);
@@ -225,7 +225,7 @@ int mpi_iscatterv(const void *sendbuf, struct intvec sendcounts, struct intvec d
                   struct datatype *sendtype, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
                   int root, struct comm *comm, struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         scatterv(s, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root);
     return coll_request_start(s, ret_request);

@@ -100,7 +100,7 @@ static int settle(void *arg)
 static int start_duplicate(struct comm *comm, const struct info *info, struct comm **ret_newcomm,
                            struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     struct pending_dup *dup = s ? schedule_temp(s, sizeof *dup) : NULL;
     if (!dup) {
         schedule_free(s);

@@ -81,7 +81,7 @@ int mpi_ineighbor_allgather(const void *sendbuf, MPI_Count sendcount, struct dat
                             MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
                             struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         allgather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
     return coll_request_start(s, ret_request);
@@ -121,7 +121,7 @@ int mpi_ineighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, struct da
                              void *recvbuf, struct intvec recvcounts, struct intvec displs,
                              struct datatype *recvtype, struct comm *comm, struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         allgatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
     return coll_request_start(s, ret_request);
@@ -160,7 +160,7 @@ int mpi_ineighbor_alltoall(const void *sendbuf, MPI_Count sendcount, struct data
                            MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
                            struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         alltoall(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
     return coll_request_start(s, ret_request);
@@ -201,7 +201,7 @@ int mpi_ineighbor_alltoallv(const void *sendbuf, struct intvec sendcounts, struc
                             struct intvec rdispls, struct datatype *recvtype, struct comm *comm,
                             struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
     return coll_request_start(s, ret_request);
@@ -243,7 +243,7 @@ int mpi_ineighbor_alltoallw(const void *sendbuf, struct intvec sendcounts, struc
                             struct intvec rdispls, const MPI_Datatype recvtypes[], struct comm *comm,
                             struct request **ret_request)
 {
-    struct schedule *s = schedule_new(comm, coll_next_tag(comm));
+    struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
         alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
     return coll_request_start(s, ret_request);
