@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets in fragments over a simulated datagram network: whole, lost, doubled, and rubbish between them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/rand.h"
+#include "daemon/channel/block.h"
+#include "daemon/channel/net_frag.h"
+#include "daemon/channel/net_sim.h"
+
+#define PACKET  16464u
+#define BLOCKS  64u
+#define FRAG_BYTES 1472u
+
+static struct sim_network *nw;
+static struct arena arenas[2];
+static struct net *ends[2];
+static uint32_t peer;
+static uint64_t now_ns;
+
+static void start(const struct sim_faults *faults)
+{
+    uint32_t address;
+    size_t len = sizeof address;
+
+    now_ns = 0;
+    nw = net_sim_network_new(3, faults);
+    assert_non_null(nw);
+    for (int i = 0; i < 2; i++) {
+        struct net_config config = {.n_blocks = BLOCKS, .max_bytes = PACKET, .context = nw};
+        assert_int_equal(arena_init(&arenas[i], BLOCKS, PACKET - 80), 0);
+        assert_int_equal(net_frag_open(&net_sim, &config, &arenas[i], &ends[i]), 0);
+        for (uint32_t b = BLOCKS / 2; b < BLOCKS; b++)
+            assert_int_equal(net_frag.post(ends[i], b), 0);
+    }
+    assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
+    assert_int_equal(net_frag.peer_add(ends[0], &address, len, &peer), 0);
+}
+
+static void stop(void)
+{
+    for (int i = 0; i < 2; i++) {
+        net_frag.close(ends[i]);
+        arena_deinit(&arenas[i]);
+    }
+    net_sim_network_free(nw);
+}
+
+static void fill(uint32_t n, uint32_t len)
+{
+    uint8_t *p = arena_at(&arenas[0], 0);
+
+    memcpy(p, &n, 4);
+    memcpy(p + 4, &len, 4);
+    for (uint32_t i = 8; i < len; i++)
+        p[i] = (uint8_t)(n * 31 + i);
+}
+
+/* Takes what has arrived; checks it; returns how many packets. */
+static uint32_t drain(void)
+{
+    struct net_event events[16];
+    uint32_t n_packets = 0;
+    int n;
+
+    now_ns += 100000;
+    net_sim_run(nw, now_ns);
+    while ((n = net_frag.poll(ends[1], events, 16)) > 0) {
+        for (int i = 0; i < n; i++) {
+            uint32_t id, len;
+            if (events[i].kind != NET_RECEIVED)
+                continue;
+            const uint8_t *p = arena_at(&arenas[1], events[i].block);
+            memcpy(&id, p, 4);
+            memcpy(&len, p + 4, 4);
+            assert_int_equal(len, events[i].len);
+            for (uint32_t k = 8; k < len; k++)
+                assert_int_equal(p[k], (uint8_t)(id * 31 + k));
+            n_packets++;
+            assert_int_equal(net_frag.post(ends[1], events[i].block), 0);
+        }
+    }
+    net_frag.poll(ends[0], events, 16);
+    return n_packets;
+}
+
+static void test_all_sizes(void **state)
+{
+    const struct sim_faults calm = {.datagram = true, .max_datagram = FRAG_BYTES};
+    uint32_t id = 0;
+
+    (void)state;
+    start(&calm);
+    for (uint32_t len = 8; len <= PACKET; len += len < 3000 ? 1 : 977) {
+        fill(++id, len);
+        assert_int_equal(net_frag.send(ends[0], peer, 0, len), NET_E_DONE);
+        assert_int_equal(drain(), 1);
+    }
+    stop();
+}
+
+static void test_faults(void **state)
+{
+    const struct sim_faults faults = {.datagram = true,
+                                      .max_datagram = FRAG_BYTES,
+                                      .drop = 20000,
+                                      .duplicate = 50000,
+                                      .reorder = 200000,
+                                      .delay_max_ns = 300000};
+    uint32_t arrived = 0;
+
+    (void)state;
+    start(&faults);
+    for (uint32_t id = 1; id <= 2000; id++) {
+        fill(id, 8 + id * 7 % (PACKET - 8));
+        assert_int_equal(net_frag.send(ends[0], peer, 0, 8 + id * 7 % (PACKET - 8)), NET_E_DONE);
+        arrived += drain();
+    }
+    for (int i = 0; i < 100; i++)
+        arrived += drain();
+    assert_true(arrived > 1200 && arrived <= 2100);
+    stop();
+}
+
+static void test_rubbish(void **state)
+{
+    const struct sim_faults calm = {.datagram = true, .max_datagram = FRAG_BYTES};
+    struct rand r = {.state = 17};
+    uint32_t address;
+    size_t len = sizeof address;
+
+    (void)state;
+    start(&calm);
+    assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
+    for (uint32_t round = 0; round < 5000; round++) {
+        uint32_t words[8];
+        for (uint32_t k = 0; k < 5; k++) {
+            for (uint32_t i = 0; i < 8; i++)
+                words[i] = (uint32_t)rand_below(&r, rand_below(&r, 2) ? UINT32_MAX : 70000);
+            words[0] = 0x4d4f5446u;
+            if (rand_below(&r, 2))
+                words[5] = (uint32_t)(rand_below(&r, 12) | 12u << 16);
+            net_sim_inject(nw, address, words, 24 + (uint32_t)rand_below(&r, 9));
+        }
+        /* What comes out may be anything, as long as it stays inside of its block. */
+        struct net_event events[16];
+        now_ns += 1000;
+        net_sim_run(nw, now_ns);
+        int n = net_frag.poll(ends[1], events, 16);
+        for (int i = 0; i < n; i++) {
+            assert_true(events[i].kind == NET_RECEIVED && events[i].len <= PACKET && events[i].block < BLOCKS);
+            assert_int_equal(net_frag.post(ends[1], events[i].block), 0);
+        }
+    }
+    stop();
+}
+
+/* Rubbish takes up places; what arrives whole between it is still delivered. */
+static void test_good_among_rubbish(void **state)
+{
+    const struct sim_faults calm = {.datagram = true, .max_datagram = FRAG_BYTES};
+    struct rand r = {.state = 18};
+    uint32_t address, id = 0;
+    size_t len = sizeof address;
+
+    (void)state;
+    start(&calm);
+    assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
+    for (uint32_t round = 0; round < 3000; round++) {
+        for (uint32_t k = 0; k < 3; k++) {
+            /* A fragment of a packet that never becomes whole. */
+            uint32_t words[8] = {0x4d4f5446u, (uint32_t)rand_next(&r), (uint32_t)rand_next(&r), 12000, 0,
+                                 (uint32_t)rand_below(&r, 11) | 12u << 16};
+            net_sim_inject(nw, address, words, sizeof words);
+        }
+        fill(++id, 9000);
+        assert_int_equal(net_frag.send(ends[0], peer, 0, 9000), NET_E_DONE);
+        assert_int_equal(drain(), 1);
+    }
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_sizes),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_rubbish),
+        cmocka_unit_test(test_good_among_rubbish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
