@@ -328,6 +328,52 @@ static void show_rows(json_t *rows, bool turned, FILE *to)
     words_free(&columns);
 }
 
+/* How many of the row's keys the other one has. */
+static size_t common_keys(json_t *row, json_t *other)
+{
+    const char *key;
+    json_t *value;
+    size_t n = 0;
+
+    json_object_foreach(row, key, value)
+        n += json_object_get(other, key) != NULL;
+    return n;
+}
+
+/* Rows that share less than half of their keys are things of different kinds (flows beside receives): a table for each kind, in the
+ * order in which they come. Returns an array of arrays of rows. */
+static json_t *split_kinds(json_t *rows)
+{
+    json_t *kinds = json_array(), *row, *kind;
+    size_t i, k;
+
+    json_array_foreach(rows, i, row) {
+        json_array_foreach(kinds, k, kind) {
+            if (2 * common_keys(row, json_array_get(kind, 0)) >= json_object_size(row))
+                break;
+        }
+        if (k == json_array_size(kinds))
+            json_array_append_new(kinds, json_array());
+        json_array_append(json_array_get(kinds, k), row);
+    }
+    return kinds;
+}
+
+static void show_kinds(json_t *rows, FILE *to)
+{
+    json_t *kinds = split_kinds(rows), *kind;
+    size_t k;
+
+    if (json_array_size(kinds) == 0)
+        show_rows(rows, false, to);
+    json_array_foreach(kinds, k, kind) {
+        if (k > 0)
+            fputc('\n', to);
+        show_rows(kind, false, to);
+    }
+    json_decref(kinds);
+}
+
 /* Whether each object has an array of "rows": a list of tables, named by the other values. */
 static bool are_tables(json_t *data)
 {
@@ -375,7 +421,7 @@ void motetctl_show(json_t *data, FILE *to)
             fputs("\n", to);
         }
     } else if (rows) {
-        show_rows(data, false, to);
+        show_kinds(data, to);
     } else {
         json_dumpf(data, to, JSON_INDENT(2) | JSON_ENCODE_ANY);
         fputc('\n', to);

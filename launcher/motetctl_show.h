@@ -9,6 +9,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Prints an array of objects as a table (turned by 90 degrees when it would be wide and low), an object as a
- * list of keys and values, and anything else as JSON. */
+/* Prints an array of objects as a table (turned by 90 degrees when it would be wide and low; several tables when the objects are of
+ * different kinds), an object as a list of keys and values, and anything else as JSON. */
 void motetctl_show(json_t *data, FILE *to);
