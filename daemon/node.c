@@ -52,8 +52,9 @@ static int open_socket(struct node *node, const char *name, char *path, size_t p
         struct sockaddr_un addr;
         socklen_t len = sizeof addr;
         node->socket_activated = true;
-        if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_path[0] == '/')
-            snprintf(path, path_size, "%.*s", (int)sizeof addr.sun_path - 1, addr.sun_path);
+        if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_path[0] == '/' &&
+            strnlen(addr.sun_path, sizeof addr.sun_path) < path_size)
+            strcpy(path, addr.sun_path);
         return fd;
     }
     if (path[0] != '@' && mkdir(node->config.runtime_dir, 0755) < 0 && errno != EEXIST) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon/control/service.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "daemon/control/fabric.h"
 #include "daemon/control/home.h"
@@ -44,6 +46,7 @@ struct service *service_new(struct node *node)
     int n = sd_listen_fds_with_names(1, &names);
     for (int i = 0; i < n; i++) {
         if (s->n_sockets < MAX_SOCKETS && sd_is_socket(SD_LISTEN_FDS_START + i, AF_UNIX, SOCK_STREAM, 1) > 0) {
+            fd_set_nonblock(SD_LISTEN_FDS_START + i, true);
             s->fds[s->n_sockets] = SD_LISTEN_FDS_START + i;
             s->names[s->n_sockets++] = names[i];
         } else {
