@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Configuration: values with units, complaints with file, line and what was expected, drop-ins, reload, the printed default. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/config.h"
+
+struct complaints {
+    int n;
+    char last[1024], all[8192];
+};
+
+static void report(void *ctx, const char *line)
+{
+    struct complaints *c = ctx;
+
+    c->n++;
+    snprintf(c->last, sizeof c->last, "%s", line);
+    size_t at = strlen(c->all);
+    snprintf(c->all + at, sizeof c->all - at, "%s\n", line);
+}
+
+static int parse(struct config *config, const char *text, struct complaints *c)
+{
+    memset(c, 0, sizeof *c);
+    config_defaults(config);
+    return config_parse(config, text, strlen(text), "t.conf", report, c);
+}
+
+static void test_values(void **state)
+{
+    struct config config;
+    struct complaints c;
+
+    (void)state;
+    assert_int_equal(parse(&config,
+                           "[node]\nname = n1\nlog_level = debug\nclient_mode = 0660\n"
+                           "[mesh]\nheartbeat = 50ms\n[transport]\npacket_bytes = 32KiB\n"
+                           "[channel left]\ninterface = eth0\nseeds = a, b:7\n[channel right]\ncidr = 10.0.0.0/8\nprovider=udp\n",
+                           &c),
+                     0);
+    assert_int_equal(c.n, 0);
+    assert_string_equal(config.name, "n1");
+    assert_int_equal(config.heartbeat_ns, 50000000);
+    assert_int_equal(config.packet_bytes, 32768);
+    assert_int_equal(config.client_mode, 0660);
+    assert_int_equal(config.n_channels, 2);
+    assert_string_equal(config.channels[0].seeds, "a, b:7");
+    assert_int_equal(config.channels[0].port, 7117);
+    assert_string_equal(config.channels[1].provider, "udp");
+    assert_int_equal(config.channels[1].wait_mode, CONFIG_WAIT_INHERIT);
+    /* A defaulted value is still there. */
+    assert_int_equal(config.kill_grace_ns, 1000000000);
+}
+
+static void expect_complaint(const char *text, const char *start, const char *part)
+{
+    struct config config;
+    struct complaints c;
+
+    assert_true(parse(&config, text, &c) < 0);
+    assert_int_equal(c.n, 1);
+    if (strncmp(c.last, start, strlen(start)) != 0 || !strstr(c.last, part))
+        fail_msg("complaint is '%s'", c.last);
+}
+
+static void test_complaints(void **state)
+{
+    (void)state;
+    expect_complaint("[node]\n\nnaem = x\n", "t.conf:3: ", "expected one of name, key_file");
+    expect_complaint("[nod]\nname = x\n", "t.conf:2: ", "expected node, mesh");
+    expect_complaint("[mesh]\nheartbeat = 200\n", "t.conf:2: ", "a time like 200ms from 10ms to 10s");
+    expect_complaint("[mesh]\nheartbeat = 1ns\n", "t.conf:2: ", "from 10ms");
+    expect_complaint("[mesh]\nheartbeat = 99999999999999999999s\n", "t.conf:2: ", "a time");
+    expect_complaint("[transport]\npacket_bytes = 16kb\n", "t.conf:2: ", "a size like 64KiB");
+    expect_complaint("[transport]\nwait_mode = lazy\n", "t.conf:2: ", "adaptive, spin, event");
+    expect_complaint("[node]\nname = a b\n", "t.conf:2: ", "a name of 1 to 55");
+    expect_complaint("[node]\nclient_mode = 0999\n", "t.conf:2: ", "octal");
+    expect_complaint("[channel]\nport = 1\n", "t.conf:2: ", "[channel NAME]");
+    expect_complaint("[channel x]\nport = 70000\n", "t.conf:2: ", "from 1 to 65535");
+    expect_complaint("[node]\nname = x\nrubbish\n", "t.conf:3: ", "expected [section]");
+}
+
+static void test_long_line(void **state)
+{
+    struct config config;
+    struct complaints c;
+    char text[4096] = "[node]\nkey_file = ";
+
+    (void)state;
+    memset(text + strlen(text), 'x', 3000);
+    strcat(text, "\nname = after\n");
+    assert_true(parse(&config, text, &c) < 0);
+    assert_non_null(strstr(c.all, "t.conf:2: line is too long"));
+    assert_string_equal(config.name, "after");
+}
+
+static void test_finish(void **state)
+{
+    struct config config;
+    struct complaints c;
+
+    (void)state;
+    assert_int_equal(parse(&config, "[channel a]\nnetwork = x\n", &c), 0);
+    assert_true(config_finish(&config, report, &c) < 0);
+    assert_non_null(strstr(c.all, "either interface or cidr"));
+    assert_non_null(strstr(c.all, "key_file"));
+    assert_int_equal(parse(&config, "[transport]\npacket_bytes = 5000B\n", &c), 0);
+    assert_true(config_finish(&config, report, &c) < 0);
+    assert_non_null(strstr(c.last, "multiple of 64"));
+    assert_int_equal(parse(&config, "[node]\nruntime_dir = /tmp/x\n", &c), 0);
+    assert_int_equal(config_finish(&config, report, &c), 0);
+    assert_string_equal(config.client_socket, "/tmp/x/client.sock");
+    assert_true(config.name[0] != '\0');
+}
+
+static void write_file(const char *dir, const char *name, const char *text)
+{
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void test_drop_ins(void **state)
+{
+    char dir[] = "/tmp/motet-config-XXXXXX", path[300], drop[300];
+    struct config config;
+    struct complaints c = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    write_file(dir, "m.conf", "[node]\nname = first\n[jobs]\nmax_jobs = 3\n");
+    snprintf(drop, sizeof drop, "%s/m.conf.d", dir);
+    assert_int_equal(mkdir(drop, 0700), 0);
+    write_file(drop, "10.conf", "[node]\nname = second\n");
+    write_file(drop, "20.conf", "[node]\nname = third\nbad = 1\n");
+    write_file(drop, "ignored.txt", "[node]\nname = no\n");
+    snprintf(path, sizeof path, "%s/m.conf", dir);
+    config_defaults(&config);
+    assert_true(config_load(&config, path, report, &c) < 0);
+    assert_string_equal(config.name, "third");
+    assert_int_equal(config.max_jobs, 3);
+    assert_int_equal(c.n, 1);
+    assert_non_null(strstr(c.last, "20.conf:3: bad"));
+    snprintf(path, sizeof path, "rm -r %s", dir);
+    assert_int_equal(system(path), 0);
+}
+
+static void test_reload(void **state)
+{
+    struct config config, fresh;
+    struct complaints c;
+
+    (void)state;
+    assert_int_equal(parse(&config, "[channel a]\ninterface = e\n", &c), 0);
+    assert_int_equal(parse(&fresh, "[node]\nlog_level = debug\nname = other\n[channel a]\ninterface = f\nwait_mode = spin\n", &c), 0);
+    assert_int_equal(config_reload(&config, &fresh, report, &c), 2);
+    assert_non_null(strstr(c.all, "name in [node] changed"));
+    assert_non_null(strstr(c.all, "interface in [channel a] changed"));
+    assert_int_equal(config.log_level, 7);
+    assert_int_equal(config.channels[0].wait_mode, 1);
+    assert_string_equal(config.name, "");
+}
+
+/* What is printed can be read again and means the same. */
+static void test_print(void **state)
+{
+    struct config config, again;
+    struct complaints c;
+    char *text = NULL, *second = NULL;
+    size_t n, n_second;
+
+    (void)state;
+    assert_int_equal(parse(&config, "[node]\nname = n\n[channel a]\ninterface = e\nseeds = x:1\n[mesh]\nheartbeat = 1500us\n", &c), -22);
+    assert_int_equal(parse(&config, "[node]\nname = n\n[channel a]\ninterface = e\nseeds = x:1\n[mesh]\nheartbeat = 15000us\n", &c), 0);
+    FILE *f = open_memstream(&text, &n);
+    config_print(&config, f);
+    fclose(f);
+    assert_int_equal(parse(&again, text, &c), 0);
+    f = open_memstream(&second, &n_second);
+    config_print(&again, f);
+    fclose(f);
+    assert_string_equal(text, second);
+    free(text);
+    free(second);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),   cmocka_unit_test(test_complaints), cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_finish),   cmocka_unit_test(test_drop_ins),   cmocka_unit_test(test_reload),
+        cmocka_unit_test(test_print),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

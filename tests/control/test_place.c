@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Placement of ranks on nodes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/control/place.h"
+
+static const struct place_node nodes[] = {{"me", 1}, {"a", 2}, {"b", 3}};
+
+static int place(uint32_t n_ranks, uint32_t per_node, const char **hosts, size_t n_hosts, struct place_result *r, char *error)
+{
+    Motet__Submit submit = MOTET__SUBMIT__INIT;
+    Motet__App app = MOTET__APP__INIT;
+    Motet__App *apps[] = {&app};
+
+    app.n_ranks = n_ranks;
+    submit.n_apps = 1;
+    submit.apps = apps;
+    submit.has_ranks_per_node = per_node > 0;
+    submit.ranks_per_node = per_node;
+    submit.n_hosts = n_hosts;
+    submit.hosts = (char **)hosts;
+    return place_ranks(&submit, nodes, 3, r, error, 512);
+}
+
+static void expect(const struct place_result *r, size_t at, const char *node, const uint32_t *ranks, size_t n)
+{
+    assert_true(at < r->n_placements);
+    assert_string_equal(r->placements[at]->node, node);
+    assert_int_equal(r->placements[at]->n_ranks, n);
+    assert_memory_equal(r->placements[at]->ranks, ranks, n * sizeof *ranks);
+}
+
+static void test_default(void **state)
+{
+    struct place_result r;
+    char error[512];
+
+    (void)state;
+    assert_int_equal(place(3, 0, NULL, 0, &r, error), 0);
+    assert_int_equal(r.n_placements, 1);
+    expect(&r, 0, "me", (uint32_t[]){0, 1, 2}, 3);
+    place_free(&r);
+}
+
+static void test_per_node(void **state)
+{
+    struct place_result r;
+    char error[512];
+
+    (void)state;
+    assert_int_equal(place(7, 2, NULL, 0, &r, error), 0);
+    assert_int_equal(r.n_placements, 3);
+    expect(&r, 0, "me", (uint32_t[]){0, 1, 6}, 3);
+    expect(&r, 1, "a", (uint32_t[]){2, 3}, 2);
+    expect(&r, 2, "b", (uint32_t[]){4, 5}, 2);
+    place_free(&r);
+}
+
+static void test_hosts(void **state)
+{
+    struct place_result r;
+    char error[512];
+
+    (void)state;
+    assert_int_equal(place(5, 0, (const char *[]){"b:2", "localhost:1", "b:2"}, 3, &r, error), 0);
+    assert_int_equal(r.n_placements, 2);
+    expect(&r, 0, "b", (uint32_t[]){0, 1, 3, 4}, 4);
+    expect(&r, 1, "me", (uint32_t[]){2}, 1);
+    place_free(&r);
+}
+
+static void expect_error(uint32_t n_ranks, const char **hosts, size_t n_hosts, const char *part)
+{
+    struct place_result r = {0};
+    char error[512] = "";
+
+    assert_true(place(n_ranks, 0, hosts, n_hosts, &r, error) < 0);
+    if (!strstr(error, part))
+        fail_msg("error is '%s'", error);
+    assert_int_equal(r.n_placements, 0);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    expect_error(0, NULL, 0, "1 to");
+    expect_error(300, NULL, 0, "at most 256");
+    expect_error(2, (const char *[]){"x:2"}, 1, "reachable: me, a, b");
+    expect_error(2, (const char *[]){"a"}, 1, "name:count");
+    expect_error(2, (const char *[]){"a:1x"}, 1, "name:count");
+    expect_error(2, (const char *[]){"a:1"}, 1, "for 1 of the 2");
+    expect_error(2, (const char *[]){"a:3"}, 1, "more than the 2");
+    expect_error(2, (const char *[]){"a:99999999999"}, 1, "name:count");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_default), cmocka_unit_test(test_per_node),
+                                       cmocka_unit_test(test_hosts), cmocka_unit_test(test_errors)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a node believes of link states: newest wins, names are unique, rubbish is refused; and the graph made of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/control/graph.h"
+#include "daemon/control/topology.h"
+#include "daemon/node.h"
+
+static Motet__LinkState *make(const char *name, uint32_t epoch, uint64_t sequence)
+{
+    Motet__LinkState *s = malloc(sizeof *s);
+
+    motet__link_state__init(s);
+    s->node = strdup(name);
+    s->node_id = node_id_of(name);
+    s->epoch = epoch;
+    s->sequence = sequence;
+    s->n_cores = 1;
+    s->draining = false;
+    return s;
+}
+
+static void add_link(Motet__LinkState *s, const char *to, const char *network, uint32_t rtt_us)
+{
+    Motet__Adjacency *a = malloc(sizeof *a);
+
+    motet__adjacency__init(a);
+    a->node_id = node_id_of(to);
+    a->network = strdup(network);
+    a->rtt_us = rtt_us;
+    a->mbytes_per_s = 100;
+    s->links = realloc(s->links, (s->n_links + 1) * sizeof *s->links);
+    s->links[s->n_links++] = a;
+}
+
+static void test_newest_wins(void **state)
+{
+    struct topology *t = topology_new(node_id_of("me"), 10, 100);
+    bool restarted;
+
+    (void)state;
+    assert_int_equal(topology_apply(t, make("a", 5, 1), &restarted), 0);
+    assert_false(restarted);
+    assert_int_equal(topology_apply(t, make("a", 5, 1), &restarted), TOPOLOGY_E_KNOWN);
+    assert_int_equal(topology_apply(t, make("a", 5, 3), &restarted), 0);
+    assert_int_equal(topology_apply(t, make("a", 5, 2), &restarted), TOPOLOGY_E_OLDER);
+    assert_int_equal(topology_apply(t, make("a", 6, 1), &restarted), 0);
+    assert_true(restarted);
+    assert_int_equal(topology_apply(t, make("a", 5, 9), &restarted), TOPOLOGY_E_OLDER);
+    /* Epochs wrap. */
+    assert_int_equal(topology_apply(t, make("b", 0xfffffff0u, 1), &restarted), 0);
+    assert_int_equal(topology_apply(t, make("b", 3, 1), &restarted), 0);
+    assert_int_equal(topology_count(t), 2);
+    topology_free(t);
+}
+
+static void test_ourselves(void **state)
+{
+    struct topology *t = topology_new(node_id_of("me"), 10, 100);
+    bool restarted;
+
+    (void)state;
+    assert_int_equal(topology_set_own(t, make("me", 10, 1)), 0);
+    assert_int_equal(topology_apply(t, make("me", 10, 7), &restarted), TOPOLOGY_E_KNOWN);
+    assert_int_equal(topology_apply(t, make("me", 9, 7), &restarted), TOPOLOGY_E_OLDER);
+    assert_int_equal(topology_apply(t, make("me", 11, 7), &restarted), TOPOLOGY_E_OURSELVES);
+    assert_int_equal(topology_find(t, node_id_of("me"))->state->epoch, 10);
+    topology_free(t);
+}
+
+static void test_rubbish(void **state)
+{
+    struct topology *t = topology_new(node_id_of("me"), 10, 2);
+    bool restarted;
+    Motet__LinkState *s;
+
+    (void)state;
+    s = make("a", 5, 1);
+    s->node_id++;
+    assert_true(topology_apply(t, s, &restarted) < 0);
+    assert_true(topology_apply(t, make("a b", 5, 1), &restarted) < 0);
+    assert_true(topology_apply(t, make("a", 0, 1), &restarted) < 0);
+    s = make("a", 5, 1);
+    add_link(s, "a", "x", 1);
+    assert_true(topology_apply(t, s, &restarted) < 0);
+    s = make("a", 5, 1);
+    add_link(s, "b", "", 1);
+    assert_true(topology_apply(t, s, &restarted) < 0);
+    assert_int_equal(topology_apply(t, make("a", 5, 1), &restarted), 0);
+    assert_int_equal(topology_apply(t, make("b", 5, 1), &restarted), 0);
+    assert_int_equal(topology_apply(t, make("c", 5, 1), &restarted), TOPOLOGY_E_FULL);
+    topology_free(t);
+}
+
+/* A link counts when both ends name it, with the slower figures. */
+static void test_graph(void **state)
+{
+    struct topology *t = topology_new(node_id_of("me"), 10, 100);
+    Motet__LinkState *a = make("a", 1, 1), *b = make("b", 1, 1), *c = make("c", 1, 1);
+    struct graph g;
+    bool restarted;
+
+    (void)state;
+    add_link(a, "b", "left", 30);
+    add_link(b, "a", "left", 70);
+    add_link(b, "c", "right", 30);
+    add_link(a, "nobody", "left", 30);
+    add_link(a, "b", "right", 30);
+    assert_int_equal(topology_apply(t, a, &restarted), 0);
+    assert_int_equal(topology_apply(t, b, &restarted), 0);
+    assert_int_equal(topology_apply(t, c, &restarted), 0);
+    assert_int_equal(graph_init(&g, t), 0);
+    uint32_t ia = topology_find(t, node_id_of("a"))->index, ib = topology_find(t, node_id_of("b"))->index;
+    assert_int_equal(g.nodes[ia].n_edges, 1);
+    assert_int_equal(g.nodes[ib].n_edges, 1);
+    assert_int_equal(g.nodes[ia].edges[0].to, ib);
+    assert_int_equal(g.nodes[ia].edges[0].rtt_us, 70);
+    assert_string_equal(graph_network(&g, g.nodes[ia].edges[0].network), "left");
+    assert_int_equal(g.nodes[topology_find(t, node_id_of("c"))->index].n_edges, 0);
+    graph_deinit(&g);
+    topology_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newest_wins), cmocka_unit_test(test_ourselves),
+                                       cmocka_unit_test(test_rubbish), cmocka_unit_test(test_graph)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
