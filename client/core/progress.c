@@ -4,8 +4,7 @@
  *  - a pause while another core can be expected to answer at once (the first microseconds, node not crowded),
  *  - sched_yield afterwards, and from the start when the node has more runnable threads than cores,
  *  - sleep on the bell when nothing has come for long.
- * A yield that takes long means that a stranger computes on this core: whoever yields to it waits for its time slice, while a
- * sleeper is woken at once; so for a while after such a yield, or after a spin that lost its core, waits sleep at once. Figures behind the limits: doc/architecture.md.
+ * A yield that takes long means that a stranger computes on this core (base/stranger.h); for a while waits then sleep at once. Figures behind the limits: doc/architecture.md.
  */
 #include "client/core/progress.h"
 
@@ -14,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/stranger.h"
 #include "base/thread.h"
 #include "client/core/job.h"
 #include "client/core/lock.h"
@@ -30,11 +30,6 @@
 #define SLEEP_AFTER_CROWDED_NS (200 * CLOCK_NS_PER_US)
 /* The clock is read once in so many idle polls. */
 #define POLLS_PER_CLOCK 64u
-/* A yield this long gave the core to somebody who computes, and so did a gap this long between two looks at the clock. */
-#define LONG_YIELD_NS (300 * CLOCK_NS_PER_US)
-#define LONG_GAP_NS   (1000 * CLOCK_NS_PER_US)
-/* A stranger seen is expected to stay for this long: waits sleep at once. Then yielding is tried again. */
-#define STRANGER_NS (100 * CLOCK_NS_PER_MS)
 /* Sleep is cut into pieces to notice the daemon's death. */
 #define SLEEP_PIECE_NS CLOCK_NS_PER_S
 
@@ -118,12 +113,7 @@ static void sleep_once(void)
     lock_resume(depth);
 }
 
-static uint64_t stranger_until_ns; /* somebody outside the job computes on our cores, as far as we know */
-
-static bool stranger_near(void)
-{
-    return stranger_until_ns != 0 && clock_coarse_ns() < stranger_until_ns;
-}
+static struct stranger stranger;
 
 static void yield_once(void)
 {
@@ -132,8 +122,8 @@ static void yield_once(void)
 
     sched_yield();
     uint64_t after_ns = clock_now_ns();
-    if (after_ns - before_ns > LONG_YIELD_NS)
-        stranger_until_ns = after_ns + STRANGER_NS;
+    if (after_ns - before_ns > STRANGER_LOST_NS)
+        stranger_met(&stranger, after_ns);
     lock_resume(depth);
 }
 
@@ -145,10 +135,7 @@ static uint64_t idle_ns(struct progress_wait *w)
     if (w->idle_since_ns == 0) {
         w->idle_since_ns = now_ns;
         idle();
-    } else if (now_ns - w->looked_ns > LONG_GAP_NS) {
-        stranger_until_ns = now_ns + STRANGER_NS;
     }
-    w->looked_ns = now_ns;
     return now_ns - w->idle_since_ns;
 }
 
@@ -171,15 +158,16 @@ void progress_wait_idle(struct progress_wait *w)
         return;
     }
     bool many = crowded();
-    uint64_t sleep_after_ns = stranger_near() ? 0 : many ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS;
+    if (stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) && stranger_near(&stranger, clock_coarse_ns())) {
+        idle();
+        sleep_once();
+        return;
+    }
     if (w->idle_polls == 1) {
         w->idle_since_ns = 0;
-    } else if (w->idle_polls % POLLS_PER_CLOCK == 0 || (many && sleep_after_ns == 0)) {
-        if (idle_ns(w) >= sleep_after_ns) {
-            sleep_once();
-            w->looked_ns = clock_now_ns();
-            return;
-        }
+    } else if (w->idle_polls % POLLS_PER_CLOCK == 0 && idle_ns(w) > (many ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS)) {
+        sleep_once();
+        return;
     }
     if (many || w->idle_polls > SPIN_POLLS) {
         yield_once();

@@ -35,7 +35,6 @@ void progress_on_idle(void (*fn)(void));
 
 struct progress_wait {
     uint64_t idle_since_ns; /* 0: not measured yet */
-    uint64_t looked_ns;     /* when the clock was last read */
     uint32_t idle_polls;
 };
 

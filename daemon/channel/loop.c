@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/stranger.h"
 #include "base/thread.h"
 #include "daemon/channel/state.h"
 
@@ -132,17 +133,15 @@ static void go_to_sleep(struct channel *ch, uint64_t now_ns)
     sleep_end(ch);
 }
 
-/* As in the ranks (client/core/progress.c). */
-#define LONG_YIELD_NS (300 * CLOCK_NS_PER_US)
-#define STRANGER_NS   (100 * CLOCK_NS_PER_MS)
-/* Idle for longer, a thread yields even if the node is not known to be crowded: others than its ranks may need the core. */
+/* As in the ranks (client/core/progress.c): idle for longer, a thread yields even if the node is not known to be crowded: others than its ranks may need the core. */
 #define SPIN_ONLY_NS  (2 * CLOCK_NS_PER_US)
 
 static void *thread_main(void *arg)
 {
     struct channel *ch = arg;
     uint32_t beat = 0, n_idle = 0;
-    uint64_t yielded_ns = 0, stranger_until_ns = 0;
+    uint64_t yielded_ns = 0;
+    struct stranger strangers = {0};
 
     thread_set_name(ch->name);
     ch->idle_ns = clock_now_ns();
@@ -150,9 +149,9 @@ static void *thread_main(void *arg)
         uint64_t now = clock_now_ns();
         /* A long yield gave the core to somebody who computes: whoever yields to it waits for its time slice, while a sleeper is
          * woken at once. */
-        if (yielded_ns != 0 && now - yielded_ns > LONG_YIELD_NS)
-            stranger_until_ns = now + STRANGER_NS;
-        bool stranger = now < stranger_until_ns;
+        if (yielded_ns != 0 && now - yielded_ns > STRANGER_LOST_NS)
+            stranger_met(&strangers, now);
+        bool stranger = stranger_near(&strangers, now);
         yielded_ns = 0;
         uint32_t n = channel_turn(ch, now);
         atomic_store_explicit(&ch->heartbeat, ++beat, memory_order_relaxed);
