@@ -55,5 +55,9 @@ def test_others_go_on(lab, programs, hostile_rank, mode):
     finally:
         harness_lab.finish(villain, SECONDS + 30)
     assert daemons(lab) == before, 'a daemon died'
+    for name in os.listdir(lab.log_dir):
+        with open(os.path.join(lab.log_dir, name), encoding='utf-8', errors='replace') as file:
+            text = file.read()
+        assert 'runtime error' not in text and 'Sanitizer' not in text, text[-4000:]
     lab.mpi(['n1', 'n2'], programs('pingpong'), timeout_s=60)
     lab.assert_clean()
