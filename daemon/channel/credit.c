@@ -32,10 +32,11 @@ bool credit_stop(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
             return false;
         s = &c->stops[c->n++];
         *s = (struct credit_stop){.job = job, .rank = rank, .interval_ms = INTERVAL_FIRST_MS};
-    } else if (now_ns >= s->until_ns) {
+    } else if (s->tried) {
         s->interval_ms = s->interval_ms * 2 < INTERVAL_MAX_MS ? s->interval_ms * 2 : INTERVAL_MAX_MS;
     }
     s->stopped = true;
+    s->tried = false;
     s->heard_ns = now_ns;
     if (s->until_ns < now_ns + s->interval_ms * CLOCK_NS_PER_MS)
         s->until_ns = now_ns + s->interval_ms * CLOCK_NS_PER_MS;
@@ -66,6 +67,7 @@ static bool trickle(struct credit_stop *s, uint64_t now_ns)
         s->stopped = false;
     else
         s->until_ns = now_ns + s->interval_ms * CLOCK_NS_PER_MS;
+    s->tried = true;
     return true;
 }
 

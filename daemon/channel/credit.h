@@ -21,6 +21,7 @@ struct credit_stop {
     uint32_t n_parked;    /* messages for it that were refused and wait here */
     uint32_t interval_ms;
     bool stopped;
+    bool tried;           /* a message of the trickle went since the last stop */
     uint64_t heard_ns;    /* the last stop */
     uint64_t until_ns;    /* nothing is sent before */
 };
