@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The channel: its making, its turn, and the way home of blocks. The turn looks at everything a channel has to look at, does a
- * bounded amount of each, and never waits.
+ * The channel: its making, its turn, and the way home of blocks. The turn looks at everything a channel has
+ * to look at, does a bounded amount of each, and never waits.
  */
 #include "daemon/channel/channel.h"
 
@@ -25,7 +25,8 @@
 /* Memory that exists where it is touched. */
 static void *sparse(size_t n_bytes)
 {
-    void *map = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *map =
+        mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     return map == MAP_FAILED ? NULL : map;
 }
@@ -124,9 +125,9 @@ int channel_new(struct hub *hub, const struct channel_config *config, struct cha
     set_defaults(&ch->config, hub->blocks_per_channel);
     atomic_store_explicit(&ch->wait_mode, (uint32_t)config->wait_mode, memory_order_relaxed);
 
-    struct list *lists[] = {&ch->links_up,    &ch->busy_links, &ch->active_flows, &ch->dirty_flows, &ch->acks_urgent,
-                            &ch->acks_waiting, &ch->jobs,       &ch->jobs_gone,    &ch->ups_active,  &ch->ups_quiet,
-                            &ch->holding};
+    struct list *lists[] = {&ch->links_up,    &ch->busy_links,   &ch->active_flows, &ch->dirty_flows,
+                            &ch->acks_urgent, &ch->acks_waiting, &ch->jobs,         &ch->jobs_gone,
+                            &ch->ups_active,  &ch->ups_quiet,    &ch->holding};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         list_init(lists[i]);
 
@@ -144,7 +145,8 @@ int channel_new(struct hub *hub, const struct channel_config *config, struct cha
     rc = open_net(ch);
     if (rc < 0)
         goto fail;
-    ch->n_receives = ch->config.n_receives < ch->info.n_receives ? ch->config.n_receives : ch->info.n_receives;
+    ch->n_receives =
+        ch->config.n_receives < ch->info.n_receives ? ch->config.n_receives : ch->info.n_receives;
     ch->tx_max = hub->blocks_per_channel / 2;
     ch->hold_max = hub->blocks_per_channel / 4;
     rc = -ENOMEM;
@@ -252,7 +254,8 @@ uint32_t channel_slot_of(struct channel *ch, uint32_t node_id)
     uint32_t slot = map_look(ch, node_id);
     if (slot != UINT32_MAX)
         return slot;
-    /* Slots are only ever added. acquire: pairs with the release of the control thread, which sets the node id first. */
+    /* Slots are only ever added. acquire: pairs with the release of the control thread, which sets the node
+     * id first. */
     uint32_t n_slots = atomic_load_explicit(&ch->hops->n_slots, memory_order_acquire);
     if (n_slots > HOP_MAX_NODES)
         n_slots = HOP_MAX_NODES;
@@ -275,8 +278,8 @@ void channel_block_done(struct channel *ch, uint32_t block, int error)
     uint32_t owner = block / hub->blocks_per_channel;
 
     if (owner != ch->idx) {
-        bool pushed =
-            lane_push(&hub->back[ch->idx * ch->n_channels + owner], block | (error ? LANE_BIT : 0), ch->fenced);
+        bool pushed = lane_push(&hub->back[ch->idx * ch->n_channels + owner], block | (error ? LANE_BIT : 0),
+                                ch->fenced);
         assert(pushed);
         (void)pushed;
         channel_wake(hub, owner);
@@ -348,7 +351,7 @@ static uint32_t poll_net(struct channel *ch)
             link_on_sent(ch, e->block, e->error ? e->error : -EIO);
             break;
         case NET_PEER_DOWN:
-            list_foreach_safe (it, &ch->links_up) {
+            list_foreach_safe(it, &ch->links_up) {
                 struct link *link = list_entry(it, struct link, node);
                 if (link->peer == e->peer)
                     link_on_error(ch, link, e->error);
@@ -362,7 +365,7 @@ static uint32_t poll_net(struct channel *ch)
 
 void channel_snapshot(struct channel *ch)
 {
-    list_foreach (it, &ch->active_flows) {
+    list_foreach(it, &ch->active_flows) {
         struct flow *f = list_entry(it, struct flow, active);
         struct count_flow row = {
             .slot = f->slot,
@@ -380,7 +383,7 @@ void channel_snapshot(struct channel *ch)
         count_row_write(&ch->flow_rows[f->slot], &row, sizeof row);
     }
     uint32_t n_queued = 0;
-    list_foreach (it, &ch->links_up) {
+    list_foreach(it, &ch->links_up) {
         struct link *link = list_entry(it, struct link, node);
         struct count_link row = {
             .slot = link->slot,
@@ -404,7 +407,8 @@ void channel_snapshot(struct channel *ch)
 
 static void check_drained(struct channel *ch)
 {
-    bool done = list_empty(&ch->active_flows) && list_empty(&ch->busy_links) && list_empty(&ch->holding) && ch->n_parked == 0 && !tx_has_work(ch);
+    bool done = list_empty(&ch->active_flows) && list_empty(&ch->busy_links) && list_empty(&ch->holding) &&
+                ch->n_parked == 0 && !tx_has_work(ch);
 
     if (!done && ch->now_ns < ch->drain_until_ns)
         return;
@@ -473,7 +477,8 @@ uint64_t channel_next_ns(const struct channel *ch)
         if (in->rx.ack_due_ns < due)
             due = in->rx.ack_due_ns;
     }
-    /* Ranks that drain their rings ring no bell, nor does a driver that can send again without having said so. */
+    /* Ranks that drain their rings ring no bell, nor does a driver that can send again without having said
+     * so. */
     if (!list_empty(&ch->holding) || !list_empty(&ch->busy_links) || !list_empty(&ch->dirty_flows) ||
         ch->n_detaching > 0 || !list_empty(&ch->jobs_gone) || ch->drain_until_ns != 0 || ch->credit.n > 0 ||
         ch->n_parked > 0) {

@@ -22,7 +22,8 @@ void count_row_write(struct count_row *row, const void *snapshot, uint32_t n_byt
 
     assert(n_bytes <= sizeof words);
     memcpy(words, snapshot, n_bytes);
-    /* Odd first; the exchange (acquire) keeps the words' stores behind it. Pairs with the loads in count_row_read. */
+    /* Odd first; the exchange (acquire) keeps the words' stores behind it. Pairs with the loads in
+     * count_row_read. */
     atomic_exchange_explicit(&row->version, version + 1, memory_order_acq_rel);
     for (uint32_t i = 0; i < COUNT_ROW_WORDS; i++)
         /* release: a reader that sees a new word also sees the odd version. */
@@ -41,7 +42,8 @@ bool count_row_read(const struct count_row *row, void *ret_snapshot, uint32_t n_
         if (before & 1)
             continue;
         for (uint32_t i = 0; i < COUNT_ROW_WORDS; i++)
-            /* acquire: pairs with the release of the word; a newer word makes the second look at version see it too. */
+            /* acquire: pairs with the release of the word; a newer word makes the second look at version see
+             * it too. */
             words[i] = atomic_load_explicit(&row->word[i], memory_order_acquire);
         if (atomic_load_explicit(&row->version, memory_order_relaxed) == before) {
             memcpy(ret_snapshot, words, n_bytes);

@@ -7,7 +7,8 @@
 
 #define INTERVAL_FIRST_MS 5u
 #define INTERVAL_MAX_MS   100u
-/* Silence after a trickle that means the rank drains again: its message had this time to arrive and to be answered. */
+/* Silence after a trickle that means the rank drains again: its message had this time to arrive and to be
+ * answered. */
 #define SILENCE_NS (30 * CLOCK_NS_PER_MS)
 
 static struct credit_stop *find(struct credit *c, uint64_t job, uint32_t rank)

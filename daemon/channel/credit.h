@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Credit of destination ranks, as their senders' channels know it. A rank has full credit until its node says stop: then so much
- * is held for it there that more would soon be refused. A stopped rank gets a trickle, one message in an interval that doubles
- * while the stops go on; full credit comes back when its node says so, or by silence after a trickle should that word be lost.
- * Messages that were refused are parked at their source; they go first, and as long as there are any, new ones wait in
- * the rings. So a rank that does not drain costs a bounded number of blocks, and only the senders to it wait.
+ * Credit of destination ranks, as their senders' channels know it. A rank has full credit until its node says
+ * stop: then so much is held for it there that more would soon be refused. A stopped rank gets a trickle, one
+ * message in an interval that doubles while the stops go on; full credit comes back when its node says so, or
+ * by silence after a trickle should that word be lost. Messages that were refused are parked at their source;
+ * they go first, and as long as there are any, new ones wait in the rings. So a rank that does not drain
+ * costs a bounded number of blocks, and only the senders to it wait.
  *
  * Owned by a channel's thread.
  */
@@ -18,12 +19,12 @@
 struct credit_stop {
     uint64_t job;
     uint32_t rank;
-    uint32_t n_parked;    /* messages for it that were refused and wait here */
+    uint32_t n_parked; /* messages for it that were refused and wait here */
     uint32_t interval_ms;
     bool stopped;
-    bool tried;           /* a message of the trickle went since the last stop */
-    uint64_t heard_ns;    /* the last stop */
-    uint64_t until_ns;    /* nothing is sent before */
+    bool tried;        /* a message of the trickle went since the last stop */
+    uint64_t heard_ns; /* the last stop */
+    uint64_t until_ns; /* nothing is sent before */
 };
 
 struct credit {

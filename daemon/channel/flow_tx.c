@@ -187,8 +187,8 @@ static void grow(struct flow_tx *f, uint32_t n_acked)
 {
     uint32_t window = flow_tx_window(f);
 
-    /* An acknowledgement may wait half a millisecond and a thread as long; a round trip beyond that speaks of queues. What
-     * fits a second-level cache may always be under way: it fills 1 Gbit/s for 8 ms. */
+    /* An acknowledgement may wait half a millisecond and a thread as long; a round trip beyond that speaks of
+     * queues. What fits a second-level cache may always be under way: it fills 1 Gbit/s for 8 ms. */
     if (window >= WINDOW_FREE && f->srtt_us > 2 * f->rtt_min_us + 1000)
         return;
     if (window < f->threshold)
@@ -229,13 +229,15 @@ static bool acknowledge(struct flow_tx *f, uint32_t seq, uint32_t *ret_block)
     return true;
 }
 
-uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_words, uint64_t now_ns, uint32_t *ret_blocks)
+uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_words, uint64_t now_ns,
+                     uint32_t *ret_blocks)
 {
     uint32_t n_sent_numbers = f->send_next - f->acked - 1;
     uint32_t n = 0;
     bool busy = f->n_sent * 2 >= flow_tx_window(f);
 
-    /* An acknowledgement of what was never sent is a stray one; one from the past brings only its selective part. */
+    /* An acknowledgement of what was never sent is a stray one; one from the past brings only its selective
+     * part. */
     if ((int32_t)(ack->cumulative - f->acked) > (int32_t)n_sent_numbers)
         return 0;
     while ((int32_t)(ack->cumulative - f->acked) > 0) {
@@ -339,7 +341,8 @@ uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
     }
     f->deadline_ns = deadline;
     f->n_timeouts += n;
-    /* A packet that stays away again and again is refused or its way is broken; that says nothing of the others. */
+    /* A packet that stays away again and again is refused or its way is broken; that says nothing of the
+     * others. */
     if (first)
         shrink(f, 1, 2);
     return n;

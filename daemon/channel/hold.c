@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Delivery into a rank's down ring, and what happens when the ring is full: the message is held, charged to the rank, and
- * delivered when there is room. Held messages lie in blocks as records of wire header and payload, packed as long as they fit; a
- * received packet is such a record already and is kept where it is. A rank over its limit is refused: its messages stay with
- * their senders, which are told (rx.c), and named to control when that lasts.
+ * Delivery into a rank's down ring, and what happens when the ring is full: the message is held, charged to
+ * the rank, and delivered when there is room. Held messages lie in blocks as records of wire header and
+ * payload, packed as long as they fit; a received packet is such a record already and is kept where it is. A
+ * rank over its limit is refused: its messages stay with their senders, which are told (rx.c), and named to
+ * control when that lasts.
  */
 #include <string.h>
 
@@ -52,8 +53,8 @@ static int refuse(struct channel *ch, struct down *down)
     return HOLD_E_REFUSED;
 }
 
-static int hold(struct channel *ch, struct down *down, const struct wire_header *h, const void *payload, uint32_t block,
-                bool *ret_kept)
+static int hold(struct channel *ch, struct down *down, const struct wire_header *h, const void *payload,
+                uint32_t block, bool *ret_kept)
 {
     struct hub *hub = ch->hub;
     uint32_t need = record_bytes(h->len);
@@ -98,8 +99,8 @@ held:
     return 0;
 }
 
-int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local, const struct wire_header *h, const void *payload,
-                 uint32_t block, bool *ret_kept)
+int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local, const struct wire_header *h,
+                 const void *payload, uint32_t block, bool *ret_kept)
 {
     struct down *down = &job->downs[local];
 
@@ -131,7 +132,7 @@ uint32_t hold_poll(struct channel *ch)
     struct hub *hub = ch->hub;
     uint32_t n = 0;
 
-    list_foreach_safe (it, &ch->holding) {
+    list_foreach_safe(it, &ch->holding) {
         struct down *down = list_entry(it, struct down, node);
         while (down->n_hold > 0) {
             const struct wire_header *h =
@@ -154,7 +155,8 @@ bool hold_is_high(const struct channel *ch, const struct channel_job *job, uint3
 {
     const struct down *down = &job->downs[local];
 
-    /* Half of the rank's share, and less when the channel as a whole holds much: what is under way must still fit. */
+    /* Half of the rank's share, and less when the channel as a whole holds much: what is under way must still
+     * fit. */
     return down->n_hold > job->hold_max / 2 ||
            (down->n_hold > job->hold_max / 16 && ch->held_bytes / ch->hub->arena.stride > ch->hold_max / 2);
 }
@@ -163,7 +165,7 @@ bool hold_has_work(struct channel *ch)
 {
     void *place;
 
-    list_foreach (it, &ch->holding) {
+    list_foreach(it, &ch->holding) {
         struct down *down = list_entry(it, struct down, node);
         const struct wire_header *h =
             (const void *)((uint8_t *)arena_at(&ch->hub->arena, down->hold_head) + down->hold_off);

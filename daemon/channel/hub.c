@@ -24,8 +24,8 @@ int hub_new(const struct hub_config *config, struct hub **ret_hub)
     uint32_t n = config->n_channels;
     uint32_t n_blocks = config->blocks_per_channel ? config->blocks_per_channel : BLOCKS_DEFAULT;
 
-    if (n == 0 || n > HOP_MAX_CHANNELS || config->epoch == 0 || n_blocks < BLOCKS_MIN || n_blocks > 1u << 20 ||
-        config->hops->packet_bytes == 0)
+    if (n == 0 || n > HOP_MAX_CHANNELS || config->epoch == 0 || n_blocks < BLOCKS_MIN ||
+        n_blocks > 1u << 20 || config->hops->packet_bytes == 0)
         return -EINVAL;
 
     struct hub *hub = calloc(1, sizeof *hub);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs as a channel sees them: a ring from and to each rank of the node, and the tables that say where the other ranks are.
- * Built and freed by the control thread, attached to and detached from the channel by commands in between.
+ * Jobs as a channel sees them: a ring from and to each rank of the node, and the tables that say where the
+ * other ranks are. Built and freed by the control thread, attached to and detached from the channel by
+ * commands in between.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,8 +35,8 @@ int cmd_job_new(struct channel *ch, const struct cmd_job *config, struct channel
 {
     const struct segment_shape *s = &config->layout->shape;
 
-    if (config->job == 0 || segment_shape_check(s) < 0 || ch->idx >= s->n_channels || ring_max_payload(&s->down) < ch->packet_bytes ||
-        check_tables(config) < 0)
+    if (config->job == 0 || segment_shape_check(s) < 0 || ch->idx >= s->n_channels ||
+        ring_max_payload(&s->down) < ch->packet_bytes || check_tables(config) < 0)
         return -EINVAL;
 
     struct channel_job *job = calloc(1, sizeof *job);
@@ -75,8 +76,8 @@ int cmd_job_new(struct channel *ch, const struct cmd_job *config, struct channel
                                 .bit = s->n_local + ch->idx,
                                 .event_fd = -1,
                                 .fenced = config->fenced};
-        ring_producer_init(&down->ring, segment_down_ring(config->segment, &job->layout, r, ch->idx), &s->down,
-                           job->data_end + (size_t)r * s->down.n_slots, &bell);
+        ring_producer_init(&down->ring, segment_down_ring(config->segment, &job->layout, r, ch->idx),
+                           &s->down, job->data_end + (size_t)r * s->down.n_slots, &bell);
         list_init(&down->node);
         down->job = job;
         down->local = r;
@@ -217,7 +218,7 @@ void job_detach_rank(struct channel *ch, struct channel_job *job, uint32_t local
 
 void job_answers(struct channel *ch)
 {
-    list_foreach_safe (it, &ch->jobs_gone) {
+    list_foreach_safe(it, &ch->jobs_gone) {
         struct channel_job *job = list_entry(it, struct channel_job, node);
         struct event event = {.type = EVENT_JOB_DETACHED, .job = job->config.job};
         list_remove(&job->node);
@@ -229,7 +230,7 @@ void job_answers(struct channel *ch)
     }
     if (ch->n_detaching == 0)
         return;
-    list_foreach (it, &ch->jobs) {
+    list_foreach(it, &ch->jobs) {
         struct channel_job *job = list_entry(it, struct channel_job, node);
         for (uint32_t r = 0; r < job->n_local; r++) {
             struct up *up = &job->ups[r];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes: the rings between two channels of a node. They carry block indices with two bits of meaning. There are two per ordered
- * pair: `give` hands a packet over, `back` brings a block home to its owner. `back` has a place for every block of the owner and
- * so never fills; a full `give` lane drops the packet, as a network would.
+ * Lanes: the rings between two channels of a node. They carry block indices with two bits of meaning. There
+ * are two per ordered pair: `give` hands a packet over, `back` brings a block home to its owner. `back` has a
+ * place for every block of the owner and so never fills; a full `give` lane drops the packet, as a network
+ * would.
  */
 #pragma once
 
@@ -44,7 +45,8 @@ static inline bool lane_push(struct lane *l, uint32_t value, bool fenced)
 
 static inline bool lane_empty(const struct lane *l)
 {
-    return atomic_load_explicit(&l->tail, memory_order_acquire) == atomic_load_explicit(&l->head, memory_order_relaxed);
+    return atomic_load_explicit(&l->tail, memory_order_acquire) ==
+           atomic_load_explicit(&l->head, memory_order_relaxed);
 }
 
 static inline bool lane_pop(struct lane *l, uint32_t *ret_value)

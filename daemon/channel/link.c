@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links: this channel's neighbours, the queue of blocks towards each, and the probes that measure them. A link exists from
- * CMD_ADD_LINK to CMD_REMOVE_LINK; a broken connection is reported and retried, it is control that declares a neighbour dead.
+ * Links: this channel's neighbours, the queue of blocks towards each, and the probes that measure them. A
+ * link exists from CMD_ADD_LINK to CMD_REMOVE_LINK; a broken connection is reported and retried, it is
+ * control that declares a neighbour dead.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,11 +10,11 @@
 #include "base/log.h"
 #include "daemon/channel/state.h"
 
-#define RETRY_NS        (5 * CLOCK_NS_PER_MS)
-#define REPORT_NS       (200 * CLOCK_NS_PER_MS)
-#define FLUSH_PER_LINK  64u
-/* A link on which nothing moves for so long, though something waits, is opened anew: connections of libfabric can get stuck in
- * ways that nobody reports. Control has ended the link before if the neighbour is dead. */
+#define RETRY_NS       (5 * CLOCK_NS_PER_MS)
+#define REPORT_NS      (200 * CLOCK_NS_PER_MS)
+#define FLUSH_PER_LINK 64u
+/* A link on which nothing moves for so long, though something waits, is opened anew: connections of libfabric
+ * can get stuck in ways that nobody reports. Control has ended the link before if the neighbour is dead. */
 #define STUCK_NS (4 * CLOCK_NS_PER_S)
 
 static struct wire_header *header(const struct channel *ch, uint32_t block)
@@ -106,7 +107,7 @@ uint32_t link_flush(struct channel *ch)
 {
     uint32_t n = 0;
 
-    list_foreach_safe (it, &ch->busy_links) {
+    list_foreach_safe(it, &ch->busy_links) {
         struct link *link = list_entry(it, struct link, busy);
         for (uint32_t i = 0; i < FLUSH_PER_LINK && link->n_queued > 0; i++) {
             uint32_t block = link->head;
@@ -192,7 +193,8 @@ void link_remove(struct channel *ch, uint32_t slot)
         else
             channel_block_done(ch, block, -ENETDOWN);
     }
-    struct count_link row = {.slot = slot, .packets = link->packets, .bytes = link->bytes, .errors = link->errors};
+    struct count_link row = {
+        .slot = slot, .packets = link->packets, .bytes = link->bytes, .errors = link->errors};
     count_row_write(&ch->link_rows[slot], &row, sizeof row);
 }
 
@@ -216,7 +218,8 @@ static void renew(struct channel *ch, struct link *link)
     uint8_t address[NET_ADDRESS_BYTES];
     uint32_t slot = link->slot, len = link->address_len;
 
-    log_warn("channel %s: nothing moves to the neighbour in slot %u, opening the connection anew", ch->name, slot);
+    log_warn("channel %s: nothing moves to the neighbour in slot %u, opening the connection anew", ch->name,
+             slot);
     memcpy(address, link->address, len);
     link_on_error(ch, link, -ETIMEDOUT);
     link_remove(ch, slot);
@@ -228,7 +231,7 @@ void link_probes(struct channel *ch)
 {
     uint64_t due = UINT64_MAX;
 
-    list_foreach_safe (it, &ch->links_up) {
+    list_foreach_safe(it, &ch->links_up) {
         struct link *link = list_entry(it, struct link, node);
         if ((link->n_queued > 0 || link->n_driver > 0) && ch->now_ns - link->moved_ns > STUCK_NS)
             renew(ch, link);

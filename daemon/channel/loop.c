@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The channel's thread: turns, and what to do between turns that found no work. It passes through three stages. It spins while
- * another core can answer (hop table: crowded == 0), and otherwise gives its core to the next thread at once; after some time
- * without work it sleeps, on one epoll set of the network's wait descriptor, the jobs' bells and the channel's own wake word.
+ * The channel's thread: turns, and what to do between turns that found no work. It passes through three
+ * stages. It spins while another core can answer (hop table: crowded == 0), and otherwise gives its core to
+ * the next thread at once; after some time without work it sleeps, on one epoll set of the network's wait
+ * descriptor, the jobs' bells and the channel's own wake word.
  *
- * Sleep is bounded: by the next timer, and, as wait descriptors of networks have been seen to miss a packet, by a time
- * that grows with the time without work (from 1 ms up to 1 s), so that a miss costs little when anything is going on and
- * nothing when nothing is.
+ * Sleep is bounded: by the next timer, and, as wait descriptors of networks have been seen to miss a packet,
+ * by a time that grows with the time without work (from 1 ms up to 1 s), so that a miss costs little when
+ * anything is going on and nothing when nothing is.
  */
 #include <errno.h>
 #include <sched.h>
@@ -23,7 +24,8 @@
 #define SLEEP_MAX_NS CLOCK_NS_PER_S
 /* Without a wait descriptor this is how late a packet may be noticed by a sleeping channel. */
 #define SLEEP_BLIND_NS (2 * CLOCK_NS_PER_MS)
-/* Turns without work before sleeping, besides the time: a thread that was off its core for a while was not idle. */
+/* Turns without work before sleeping, besides the time: a thread that was off its core for a while was not
+ * idle. */
 #define IDLE_TURNS 32u
 /* Pauses between two turns of a spinning thread. */
 #define PAUSES 8
@@ -61,8 +63,8 @@ void loop_remove_fd(struct channel *ch, int fd)
 /* Watches the network's descriptor; once more does no harm. */
 static void watch_net(struct channel *ch)
 {
-    /* Edge-triggered: libfabric 1.17 leaves its descriptor readable after the first completion, for ever. What arrives makes
-     * an edge all the same; what an edge might miss is found by the bound on sleep. */
+    /* Edge-triggered: libfabric 1.17 leaves its descriptor readable after the first completion, for ever.
+     * What arrives makes an edge all the same; what an edge might miss is found by the bound on sleep. */
     struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
     int fd = ch->driver->wait_fd(ch->net);
 
@@ -74,7 +76,8 @@ static void watch_net(struct channel *ch)
 static void wait_for(struct channel *ch, uint64_t timeout_ns)
 {
     struct epoll_event events[8];
-    struct timespec ts = {.tv_sec = (time_t)(timeout_ns / CLOCK_NS_PER_S), .tv_nsec = (long)(timeout_ns % CLOCK_NS_PER_S)};
+    struct timespec ts = {.tv_sec = (time_t)(timeout_ns / CLOCK_NS_PER_S),
+                          .tv_nsec = (long)(timeout_ns % CLOCK_NS_PER_S)};
 
     if (epoll_pwait2(ch->epoll_fd, events, 8, &ts, NULL) < 0 && errno == ENOSYS)
         epoll_wait(ch->epoll_fd, events, 8, (int)((timeout_ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
@@ -86,7 +89,7 @@ static void sleep_begin(struct channel *ch)
 
     /* One barrier serves all bells: fenced = true sets the word alone. */
     bell_sleep_begin(&ch->hub->wake[ch->idx].bell, true);
-    list_foreach (it, &ch->jobs) {
+    list_foreach(it, &ch->jobs) {
         struct channel_job *job = list_entry(it, struct channel_job, node);
         bell_sleep_begin(job->bell, true);
         barrier |= !job->config.fenced;
@@ -98,7 +101,7 @@ static void sleep_begin(struct channel *ch)
 static void sleep_end(struct channel *ch)
 {
     bell_sleep_end(&ch->hub->wake[ch->idx].bell);
-    list_foreach (it, &ch->jobs)
+    list_foreach(it, &ch->jobs)
         bell_sleep_end(list_entry(it, struct channel_job, node)->bell);
 }
 
@@ -107,7 +110,9 @@ static uint64_t sleep_ns(const struct channel *ch, uint64_t now_ns)
 {
     uint64_t due = channel_next_ns(ch);
     uint64_t idle = now_ns - ch->idle_ns;
-    uint64_t limit = idle / 4 < SLEEP_MIN_NS ? SLEEP_MIN_NS : idle / 4 > SLEEP_MAX_NS ? SLEEP_MAX_NS : idle / 4;
+    uint64_t limit = idle / 4 < SLEEP_MIN_NS   ? SLEEP_MIN_NS
+                     : idle / 4 > SLEEP_MAX_NS ? SLEEP_MAX_NS
+                                               : idle / 4;
 
     if (!(ch->info.caps & NET_CAP_WAIT) && !ch->net_lost && limit > SLEEP_BLIND_NS)
         limit = SLEEP_BLIND_NS;
@@ -133,8 +138,9 @@ static void go_to_sleep(struct channel *ch, uint64_t now_ns)
     sleep_end(ch);
 }
 
-/* As in the ranks (client/core/progress.c): idle for longer, a thread yields even if the node is not known to be crowded: others than its ranks may need the core. */
-#define SPIN_ONLY_NS  (2 * CLOCK_NS_PER_US)
+/* As in the ranks (client/core/progress.c): idle for longer, a thread yields even if the node is not known to
+ * be crowded: others than its ranks may need the core. */
+#define SPIN_ONLY_NS (2 * CLOCK_NS_PER_US)
 
 static void *thread_main(void *arg)
 {
@@ -147,8 +153,8 @@ static void *thread_main(void *arg)
     ch->idle_ns = clock_now_ns();
     while (!ch->stop) {
         uint64_t now = clock_now_ns();
-        /* A long yield gave the core to somebody who computes: whoever yields to it waits for its time slice, while a sleeper is
-         * woken at once. */
+        /* A long yield gave the core to somebody who computes: whoever yields to it waits for its time slice,
+         * while a sleeper is woken at once. */
         if (yielded_ns != 0 && now - yielded_ns > STRANGER_LOST_NS)
             stranger_met(&strangers, now);
         bool stranger = stranger_near(&strangers, now);

@@ -175,8 +175,8 @@ static const struct net_driver net_fault = {
     .poll = fault_poll,
 };
 
-int net_fault_wrap(const struct net_driver **driver, struct net **net, const char *options, const struct net_config *config,
-                   const struct arena *arena)
+int net_fault_wrap(const struct net_driver **driver, struct net **net, const char *options,
+                   const struct net_config *config, const struct arena *arena)
 {
     struct net *fault = calloc(1, sizeof *fault);
 

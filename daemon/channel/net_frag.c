@@ -98,7 +98,8 @@ int net_frag_open(const struct net_driver *inner, const struct net_config *confi
     }
     net->chunk = max - (uint32_t)sizeof(struct frag_header);
     if ((config->max_bytes + net->chunk - 1) / net->chunk > FRAG_MAX) {
-        log_error("packets of %u bytes do not fit %u datagrams of %u bytes", config->max_bytes, FRAG_MAX, max);
+        log_error("packets of %u bytes do not fit %u datagrams of %u bytes", config->max_bytes, FRAG_MAX,
+                  max);
         rc = -EMSGSIZE;
         goto fail;
     }
@@ -157,7 +158,8 @@ static bool send_more(struct net *net)
         if (net->n_free == 0)
             return false;
         uint32_t frag = net->free[net->n_free - 1];
-        uint32_t bytes = net->send_len - net->send_off < net->chunk ? net->send_len - net->send_off : net->chunk;
+        uint32_t bytes =
+            net->send_len - net->send_off < net->chunk ? net->send_len - net->send_off : net->chunk;
         struct frag_header *h = arena_at(&net->frags, frag);
         *h = (struct frag_header){
             .magic = FRAG_MAGIC,
@@ -246,14 +248,15 @@ static bool receive(struct net *net, uint32_t frag, uint32_t len, struct net_eve
         return false;
     memcpy(&h, arena_at(&net->frags, frag), sizeof h);
     uint32_t bytes = len - (uint32_t)sizeof h;
-    if (h.magic != FRAG_MAGIC || h.total > net->max_bytes || h.n == 0 || h.n > FRAG_MAX || h.idx >= h.n || bytes == 0 ||
-        h.offset > h.total || bytes > h.total - h.offset)
+    if (h.magic != FRAG_MAGIC || h.total > net->max_bytes || h.n == 0 || h.n > FRAG_MAX || h.idx >= h.n ||
+        bytes == 0 || h.offset > h.total || bytes > h.total - h.offset)
         return false;
     struct partial *p = partial_of(net, &h);
     if (!p || (p->seen >> h.idx & 1))
         return false;
     p->seen |= 1ull << h.idx;
-    memcpy((uint8_t *)arena_at(net->arena, p->block) + h.offset, (uint8_t *)arena_at(&net->frags, frag) + sizeof h, bytes);
+    memcpy((uint8_t *)arena_at(net->arena, p->block) + h.offset,
+           (uint8_t *)arena_at(&net->frags, frag) + sizeof h, bytes);
     if (p->seen != (p->n == 64 ? UINT64_MAX : (1ull << p->n) - 1))
         return false;
     *ret_event = (struct net_event){.kind = NET_RECEIVED, .block = p->block, .len = p->total};
@@ -268,7 +271,8 @@ static int frag_poll(struct net *net, struct net_event *events, int max)
 
     if (net->sending && max > 1 && send_more(net)) {
         net->sending = false;
-        events[n_out++] = (struct net_event){.kind = NET_SENT, .block = net->send_block, .peer = net->send_peer};
+        events[n_out++] =
+            (struct net_event){.kind = NET_SENT, .block = net->send_block, .peer = net->send_peer};
     }
     /* Each inner event makes at most one of ours. */
     int n = net->driver->poll(net->inner, got, max - n_out < POLL_MAX ? max - n_out : POLL_MAX);

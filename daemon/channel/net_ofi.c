@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The libfabric driver: reliable datagram endpoints (FI_EP_RDM) with manual progress, and plain datagram endpoints (FI_EP_DGRAM)
- * where the provider is `udp`. A provider is chosen by what it can do; names only order the candidates.
+ * The libfabric driver: reliable datagram endpoints (FI_EP_RDM) with manual progress, and plain datagram
+ * endpoints (FI_EP_DGRAM) where the provider is `udp`. A provider is chosen by what it can do; names only
+ * order the candidates.
  *
- * libfabric cannot take a send back, and a TCP connection whose wire was cut keeps what it was given until the kernel gives up,
- * a quarter of an hour later. So blocks to a removed peer stay here until they complete; and when a peer comes back
- * at the same address (its old connection would be used again), or when too many blocks are stuck, everything is opened anew at
- * the same address. The other peers' connections break then too; their flows repair that. Everything, and not the endpoint
- * alone: libfabric 1.17 goes on to serve half-open connections of a closed endpoint, from freed memory.
+ * libfabric cannot take a send back, and a TCP connection whose wire was cut keeps what it was given until
+ * the kernel gives up, a quarter of an hour later. So blocks to a removed peer stay here until they complete;
+ * and when a peer comes back at the same address (its old connection would be used again), or when too many
+ * blocks are stuck, everything is opened anew at the same address. The other peers' connections break then
+ * too; their flows repair that. Everything, and not the endpoint alone: libfabric 1.17 goes on to serve
+ * half-open connections of a closed endpoint, from freed memory.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -172,7 +174,8 @@ static int get_info(struct net *net, const struct net_config *config)
     int rc = ofi->getinfo(API_VERSION, node, NULL, FI_SOURCE, hints, &list);
     if (rc < 0) {
         log_error("provider \"%s\" offers no %s endpoint at %s: %s", provider,
-                  net->datagram ? "datagram" : "reliable datagram", node ? node : "any address", ofi->strerror(-rc));
+                  net->datagram ? "datagram" : "reliable datagram", node ? node : "any address",
+                  ofi->strerror(-rc));
         ofi->freeinfo(hints);
         return rc;
     }
@@ -188,7 +191,8 @@ static int get_info(struct net *net, const struct net_config *config)
     if (best)
         net->info = ofi->dupinfo(best);
     else
-        log_error("provider \"%s\" not found among those of libfabric at %s", provider, node ? node : "any address");
+        log_error("provider \"%s\" not found among those of libfabric at %s", provider,
+                  node ? node : "any address");
     ofi->freeinfo(list);
     ofi->freeinfo(hints);
     return best ? (net->info ? 0 : -ENOMEM) : -ENODEV;
@@ -213,7 +217,8 @@ static void close_all(struct net *net)
     net->desc = NULL;
 }
 
-/* Opens everything, the endpoint at info's address. 0 or a negative error of libfabric, and the step that failed. */
+/* Opens everything, the endpoint at info's address. 0 or a negative error of libfabric, and the step that
+ * failed. */
 static int open_all(struct net *net, const char **ret_what)
 {
     int rc;
@@ -243,7 +248,8 @@ static int open_all(struct net *net, const char **ret_what)
         return rc;
     if (net->info->domain_attr->mr_mode & FI_MR_LOCAL) {
         *ret_what = "fi_mr_reg";
-        rc = fi_mr_reg(net->domain, net->arena->base, net->arena->n_bytes, FI_SEND | FI_RECV, 0, 0, 0, &net->mr, NULL);
+        rc = fi_mr_reg(net->domain, net->arena->base, net->arena->n_bytes, FI_SEND | FI_RECV, 0, 0, 0,
+                       &net->mr, NULL);
         if (rc != 0)
             return rc;
         net->desc = fi_mr_desc(net->mr);
@@ -279,8 +285,8 @@ static void each_socket(const struct net *net, int type, void (*fn)(int fd))
         closedir(dir);
 }
 
-/* Makes the socket buffers of a datagram endpoint large enough for a window of packets: the kernel's default holds seven packets
- * of 16 KiB, and libfabric offers no way to ask for more. */
+/* Makes the socket buffers of a datagram endpoint large enough for a window of packets: the kernel's default
+ * holds seven packets of 16 KiB, and libfabric offers no way to ask for more. */
 static void enlarge_buffers(int fd)
 {
     const int wanted = 8 << 20;
@@ -292,8 +298,8 @@ static void enlarge_buffers(int fd)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
 }
 
-/* libfabric 1.17 forgets connections that it accepted and that had not introduced themselves when it closed. Their far ends
- * would wait for an answer for ever, and meanwhile refuse any other connection with us. */
+/* libfabric 1.17 forgets connections that it accepted and that had not introduced themselves when it closed.
+ * Their far ends would wait for an answer for ever, and meanwhile refuse any other connection with us. */
 static void close_forgotten(int fd)
 {
     close(fd);
@@ -372,7 +378,8 @@ static int ofi_open(const struct net_config *config, const struct arena *arena, 
     return 0;
 
 fail:
-    log_error("libfabric provider %s: %s: %s", net->info ? net->info->fabric_attr->prov_name : "?", what, ofi->strerror(-rc));
+    log_error("libfabric provider %s: %s: %s", net->info ? net->info->fabric_attr->prov_name : "?", what,
+              ofi->strerror(-rc));
     ofi_close(net);
     return rc;
 }
@@ -404,7 +411,8 @@ static int ofi_address(struct net *net, void *buf, size_t *len)
 static int post_block(struct net *net, uint32_t block)
 {
     struct slot *s = &net->slots[block];
-    ssize_t rc = fi_recv(net->ep, arena_at(net->arena, block), net->max_bytes, net->desc, FI_ADDR_UNSPEC, &s->context);
+    ssize_t rc =
+        fi_recv(net->ep, arena_at(net->arena, block), net->max_bytes, net->desc, FI_ADDR_UNSPEC, &s->context);
 
     if (rc == 0)
         s->use = SLOT_RECEIVE;
@@ -421,7 +429,8 @@ static void send_over(struct net *net, struct slot *s)
         net->n_stuck--;
 }
 
-/* Opens everything anew. Sends that were under way count as failed, receives are posted and peers inserted again. */
+/* Opens everything anew. Sends that were under way count as failed, receives are posted and peers inserted
+ * again. */
 static int reopen(struct net *net)
 {
     const char *what;
@@ -575,8 +584,8 @@ static int ofi_poll(struct net *net, struct net_event *events, int max)
     if (!net->ep)
         return -ENETDOWN;
     while (net->n_failed > 0 && n_out < max)
-        events[n_out++] =
-            (struct net_event){.kind = NET_FAILED, .block = net->failed[--net->n_failed], .error = -ECONNRESET};
+        events[n_out++] = (struct net_event){
+            .kind = NET_FAILED, .block = net->failed[--net->n_failed], .error = -ECONNRESET};
     if (n_out == max)
         return n_out;
     ssize_t n = fi_cq_read(net->cq, entries, (size_t)(max - n_out < POLL_MAX ? max - n_out : POLL_MAX));
@@ -588,7 +597,8 @@ static int ofi_poll(struct net *net, struct net_event *events, int max)
         return n_out;
     }
     if (n < 0) {
-        log_error("libfabric provider %s: fi_cq_read: %s", net->info->fabric_attr->prov_name, ofi->strerror((int)-n));
+        log_error("libfabric provider %s: fi_cq_read: %s", net->info->fabric_attr->prov_name,
+                  ofi->strerror((int)-n));
         return (int)n;
     }
     for (ssize_t i = 0; i < n; i++) {
@@ -599,7 +609,8 @@ static int ofi_poll(struct net *net, struct net_event *events, int max)
             send_over(net, s);
         } else if (s->use == SLOT_RECEIVE) {
             s->use = SLOT_FREE;
-            events[n_out++] = (struct net_event){.kind = NET_RECEIVED, .block = block, .len = (uint32_t)entries[i].len};
+            events[n_out++] =
+                (struct net_event){.kind = NET_RECEIVED, .block = block, .len = (uint32_t)entries[i].len};
         }
     }
     return n_out;

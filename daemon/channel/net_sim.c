@@ -77,7 +77,7 @@ void net_sim_network_free(struct sim_network *nw)
 {
     if (!nw)
         return;
-    list_foreach_safe (it, &nw->wire)
+    list_foreach_safe(it, &nw->wire)
         drop_packet(list_entry(it, struct packet, node));
     free(nw);
 }
@@ -126,13 +126,15 @@ static uint64_t delay(struct sim_network *nw)
     return nw->faults.delay_min_ns + (span ? rand_below(&nw->rand, span) : 0);
 }
 
-static struct packet *put_on_wire(struct sim_network *nw, uint32_t from, uint32_t to, const void *data, uint32_t len)
+static struct packet *put_on_wire(struct sim_network *nw, uint32_t from, uint32_t to, const void *data,
+                                  uint32_t len)
 {
     struct packet *p = malloc(sizeof *p + len);
 
     if (!p)
         abort();
-    *p = (struct packet){.due_ns = nw->now_ns + delay(nw), .from = from, .to = to, .block = BLOCK_NONE, .len = len};
+    *p = (struct packet){
+        .due_ns = nw->now_ns + delay(nw), .from = from, .to = to, .block = BLOCK_NONE, .len = len};
     memcpy(p->data, data, len);
     list_append(&nw->wire, &p->node);
     return p;
@@ -146,7 +148,8 @@ void net_sim_inject(struct sim_network *nw, uint32_t address, const void *data, 
 /* The packet is over for its sender. */
 static void complete(struct net *from, struct packet *p, int error)
 {
-    if (from && p->peer < PEERS_MAX && from->peers[p->peer].address == p->to && from->peers[p->peer].n_wire > 0)
+    if (from && p->peer < PEERS_MAX && from->peers[p->peer].address == p->to &&
+        from->peers[p->peer].n_wire > 0)
         from->peers[p->peer].n_wire--;
     if (from && p->block != BLOCK_NONE)
         push_event(from, (struct net_event){.kind = error ? NET_FAILED : NET_SENT,
@@ -174,7 +177,7 @@ uint32_t net_sim_run(struct sim_network *nw, uint64_t now_ns)
     uint32_t n_held = 0, n = 0;
 
     nw->now_ns = now_ns;
-    list_foreach_safe (it, &nw->wire) {
+    list_foreach_safe(it, &nw->wire) {
         struct packet *p = list_entry(it, struct packet, node);
         struct net *from = endpoint(nw, p->from), *to = endpoint(nw, p->to);
         bool stream = !datagram && p->from != 0;
@@ -197,7 +200,8 @@ uint32_t net_sim_run(struct sim_network *nw, uint64_t now_ns)
         }
         if (!wait && !to) {
             if (from && stream)
-                push_event(from, (struct net_event){.kind = NET_PEER_DOWN, .peer = p->peer, .error = -ECONNRESET});
+                push_event(from,
+                           (struct net_event){.kind = NET_PEER_DOWN, .peer = p->peer, .error = -ECONNRESET});
             complete(from, p, -ECONNRESET);
             drop_packet(p);
             continue;
@@ -226,7 +230,7 @@ uint64_t net_sim_next_ns(const struct sim_network *nw)
 {
     uint64_t due = UINT64_MAX;
 
-    list_foreach (it, &nw->wire) {
+    list_foreach(it, &nw->wire) {
         const struct packet *p = list_entry(it, struct packet, node);
         const struct net *from = endpoint(nw, p->from), *to = endpoint(nw, p->to);
         if ((from && from->cut) || (to && to->cut))
@@ -314,7 +318,7 @@ static void sim_peer_remove(struct net *net, uint32_t peer)
 {
     net->peers[peer].address = 0;
     /* What is stuck comes back after a while. */
-    list_foreach (it, &net->nw->wire) {
+    list_foreach(it, &net->nw->wire) {
         struct packet *p = list_entry(it, struct packet, node);
         if (p->from == net->address && p->peer == peer)
             p->due_ns = net->nw->now_ns + rand_below(&net->nw->rand, 100000000);

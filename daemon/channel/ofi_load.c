@@ -18,8 +18,9 @@ static void *symbol(void *library, const char *name)
     return address;
 }
 
-/* A library that libfabric brings along for old InfiniPath cards catches fatal signals and writes a report into the current
- * directory. A crash of the daemon is the daemon's, with a core file, and SIGTERM is its own. */
+/* A library that libfabric brings along for old InfiniPath cards catches fatal signals and writes a report
+ * into the current directory. A crash of the daemon is the daemon's, with a core file, and SIGTERM is its
+ * own. */
 static void *open_library(void)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGINT, SIGTERM};
@@ -50,7 +51,8 @@ const struct ofi *ofi_load(void)
     *(void **)&functions.dupinfo = symbol(library, "fi_dupinfo");
     *(void **)&functions.fabric = symbol(library, "fi_fabric");
     *(void **)&functions.strerror = symbol(library, "fi_strerror");
-    if (!functions.getinfo || !functions.freeinfo || !functions.dupinfo || !functions.fabric || !functions.strerror) {
+    if (!functions.getinfo || !functions.freeinfo || !functions.dupinfo || !functions.fabric ||
+        !functions.strerror) {
         dlclose(library);
         library = NULL;
         return NULL;

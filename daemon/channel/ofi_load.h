@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libfabric, loaded when the first channel is opened. A daemon without channels (under an mpiexec of one node) does without it: Debian's
- * build pulls in libinfinipath, whose constructor sleeps 0.2 s and installs signal handlers, which would be most of a small job's start.
+ * libfabric, loaded when the first channel is opened. A daemon without channels (under an mpiexec of one
+ * node) does without it: Debian's build pulls in libinfinipath, whose constructor sleeps 0.2 s and installs
+ * signal handlers, which would be most of a small job's start.
  *
  * libfabric exports few functions; everything else goes through tables in its objects and needs no loading.
  */
@@ -10,8 +11,8 @@
 #include <rdma/fabric.h>
 
 struct ofi {
-    int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
-                   struct fi_info **info);
+    int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
+                   const struct fi_info *hints, struct fi_info **info);
     void (*freeinfo)(struct fi_info *info);
     struct fi_info *(*dupinfo)(const struct fi_info *info);
     int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways: which neighbour and channel a packet leaves by, the hand-over between the channels of a node, and forwarding. A
- * forwarded packet stays in the block it arrived in. Nothing here waits: where a queue is full the packet is dropped, since its
- * source still has it; so gateways in a ring cannot wait for one another.
+ * Ways: which neighbour and channel a packet leaves by, the hand-over between the channels of a node, and
+ * forwarding. A forwarded packet stays in the block it arrived in. Nothing here waits: where a queue is full
+ * the packet is dropped, since its source still has it; so gateways in a ring cannot wait for one another.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,8 @@ static bool usable(const struct channel *ch, hop_word way)
     return channel != ch->idx || (ch->links[hop_next_slot(way)].up && !ch->net_lost);
 }
 
-/* Chooses among ways in proportion to their shares. The multiples of the golden ratio spread evenly over any stretch. */
+/* Chooses among ways in proportion to their shares. The multiples of the golden ratio spread evenly over any
+ * stretch. */
 static hop_word choose(const hop_word *ways, uint32_t n, uint32_t count)
 {
     uint32_t total = 0;
@@ -46,7 +47,8 @@ hop_word relay_route(struct channel *ch, uint32_t slot, uint32_t len, uint32_t *
     uint32_t n_all = 0, n_mine = 0;
 
     bool quick_good = usable(ch, quick);
-    if (len <= ROUTE_SMALL_BYTES + sizeof(struct wire_header) && quick_good && (!own || hop_channel(quick) == ch->idx))
+    if (len <= ROUTE_SMALL_BYTES + sizeof(struct wire_header) && quick_good &&
+        (!own || hop_channel(quick) == ch->idx))
         return quick;
     for (uint32_t i = 0; i < HOP_MAX_WIDE; i++) {
         hop_word way = atomic_load_explicit(&e->wide[i], memory_order_relaxed);
@@ -115,7 +117,8 @@ void relay_forward(struct channel *ch, uint32_t block, uint32_t len)
         if (way != HOP_NONE) {
             h->hops_left--;
             wire_seal(h);
-            if (hop_channel(way) == ch->idx && ch->links[hop_next_slot(way)].n_queued >= ch->config.relay_limit) {
+            if (hop_channel(way) == ch->idx &&
+                ch->links[hop_next_slot(way)].n_queued >= ch->config.relay_limit) {
                 why = COUNT_DROP_QUEUE;
             } else if (relay_out(ch, way, block)) {
                 count_add(&ch->count, COUNT_FORWARDED, 1);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the network to the ranks: checks each packet, passes it to the channel that owns its flow, finds out whether it is new,
- * delivers it, and acknowledges. Packets for other nodes go to relay. Whatever a packet says is checked against the hop table
- * and the job's tables before it is used.
+ * From the network to the ranks: checks each packet, passes it to the channel that owns its flow, finds out
+ * whether it is new, delivers it, and acknowledges. Packets for other nodes go to relay. Whatever a packet
+ * says is checked against the hop table and the job's tables before it is used.
  *
- * The receiving end of a flow belongs to the channel on which its first packet arrived, for ever: threads do not die, NICs do.
+ * The receiving end of a flow belongs to the channel on which its first packet arrived, for ever: threads do
+ * not die, NICs do.
  */
 #include <string.h>
 
@@ -183,7 +184,8 @@ void rx_go(struct channel *ch, struct down *down)
 }
 
 /* Brings the message to its rank. 0: taken (delivered, or to be forgotten); HOLD_E_REFUSED: not now. */
-static int deliver(struct channel *ch, struct flow_in *in, const struct wire_header *h, uint32_t block, bool *ret_kept)
+static int deliver(struct channel *ch, struct flow_in *in, const struct wire_header *h, uint32_t block,
+                   bool *ret_kept)
 {
     struct channel_job *job = job_find(ch, h->job);
 
@@ -196,7 +198,8 @@ static int deliver(struct channel *ch, struct flow_in *in, const struct wire_hea
         return 0;
     }
     uint32_t n_world = job->layout.shape.n_world;
-    if (h->dst_rank >= n_world || h->src_rank >= n_world || job->nodes[job->world[h->dst_rank].node].slot != 0 ||
+    if (h->dst_rank >= n_world || h->src_rank >= n_world ||
+        job->nodes[job->world[h->dst_rank].node].slot != 0 ||
         job->nodes[job->world[h->src_rank].node].node_id != h->src_node) {
         count_add(&ch->count, COUNT_DROP_RANK, 1);
         return 0;
@@ -252,7 +255,9 @@ static bool data(struct channel *ch, uint32_t slot, const struct wire_header *h,
     in->rx.n_unacked++;
     if (copy.flags & WIRE_F_CONGESTED)
         in->rx.n_congested++;
-    want_ack(ch, in, in->rx.n_unacked >= FLOW_ACK_EVERY || (copy.flags & WIRE_F_ACK) || flow_rx_gap(&in->rx, copy.seq));
+    want_ack(ch, in,
+             in->rx.n_unacked >= FLOW_ACK_EVERY || (copy.flags & WIRE_F_ACK) ||
+                 flow_rx_gap(&in->rx, copy.seq));
     return kept;
 }
 
@@ -275,8 +280,8 @@ static uint32_t owner_of(struct channel *ch, uint32_t slot, uint32_t flow_channe
     uint8_t owner = atomic_load_explicit(word, memory_order_relaxed);
 
     /* relaxed: the word is all that is shared; the flow's state is made and used by its owner only. */
-    if (owner == 0 && atomic_compare_exchange_strong_explicit(word, &owner, (uint8_t)(ch->idx + 1), memory_order_relaxed,
-                                                              memory_order_relaxed))
+    if (owner == 0 && atomic_compare_exchange_strong_explicit(word, &owner, (uint8_t)(ch->idx + 1),
+                                                              memory_order_relaxed, memory_order_relaxed))
         owner = (uint8_t)(ch->idx + 1);
     return owner - 1u;
 }

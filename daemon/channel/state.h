@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of a channel, for the files of this folder only. Everything in `struct channel` belongs to the channel's thread,
- * except what is marked; `struct hub` is shared by the channels of the node and consists of lanes and atomics.
+ * The inside of a channel, for the files of this folder only. Everything in `struct channel` belongs to the
+ * channel's thread, except what is marked; `struct hub` is shared by the channels of the node and consists of
+ * lanes and atomics.
  */
 #pragma once
 
@@ -22,7 +23,8 @@
 #define ROUTE_SMALL_BYTES 4096u
 /* A queue this long is a sign of congestion. */
 #define LINK_MARK 64u
-/* Packets given to the driver for one neighbour at once; the rest waits in the link's queue, where it can be taken back. */
+/* Packets given to the driver for one neighbour at once; the rest waits in the link's queue, where it can be
+ * taken back. */
 #define LINK_DRIVER_MAX 64u
 #define ENDED_JOBS      256u
 #define STRANGER_JOBS   64u
@@ -40,7 +42,8 @@ struct hub {
     uint32_t blocks_per_channel;
     struct lane *give, *back; /* [from * n_channels + to] */
     uint32_t *lane_entries;
-    _Atomic uint8_t *rx_owner; /* [slot * HOP_MAX_CHANNELS + flow channel]: channel + 1 that receives this flow */
+    _Atomic uint8_t
+        *rx_owner; /* [slot * HOP_MAX_CHANNELS + flow channel]: channel + 1 that receives this flow */
     struct hub_wake wake[HOP_MAX_CHANNELS];
 };
 
@@ -51,15 +54,15 @@ struct link {
     bool up;
     uint16_t slot;
     uint16_t address_len;
-    uint32_t peer; /* the driver's */
+    uint32_t peer;                 /* the driver's */
     uint32_t head, tail, n_queued; /* blocks waiting for the driver */
     uint32_t n_driver;
-    int error;          /* to be reported to control */
-    uint64_t error_ns;  /* last report */
-    uint64_t retry_ns;  /* nothing is sent before */
-    uint64_t probe_ns;  /* next probe */
+    int error;         /* to be reported to control */
+    uint64_t error_ns; /* last report */
+    uint64_t retry_ns; /* nothing is sent before */
+    uint64_t probe_ns; /* next probe */
     uint64_t heard_ns;
-    uint64_t moved_ns;  /* when the driver last took or finished something */
+    uint64_t moved_ns; /* when the driver last took or finished something */
     uint32_t rtt_us;
     uint64_t packets, bytes, errors;
     uint8_t address[NET_ADDRESS_BYTES];
@@ -73,8 +76,8 @@ struct flow {
     bool ready;
     uint16_t slot;
     uint32_t dst_epoch;
-    uint32_t pick;          /* counter for choosing among ways */
-    uint64_t no_route_ns;   /* since when there is none; 0: there is */
+    uint32_t pick;        /* counter for choosing among ways */
+    uint64_t no_route_ns; /* since when there is none; 0: there is */
     uint64_t last_word;
     uint64_t packets, bytes;
 };
@@ -85,11 +88,12 @@ struct flow_in {
     struct list ack; /* in channel.acks_urgent or acks_waiting */
     uint16_t slot;
     uint8_t flow_channel;
-    uint8_t ack_state; /* 0 none, 1 waiting, 2 urgent */
-    uint32_t stop_rank;  /* to be told to the source with the next acknowledgement: that this rank does not drain, */
-    bool stop_over;      /* or drains again */
-    uint64_t stop_job;   /* 0: nobody */
-    uint64_t stop_ns;    /* when it was told last */
+    uint8_t ack_state;  /* 0 none, 1 waiting, 2 urgent */
+    uint32_t stop_rank; /* to be told to the source with the next acknowledgement: that this rank does not
+                           drain, */
+    bool stop_over;     /* or drains again */
+    uint64_t stop_job;  /* 0: nobody */
+    uint64_t stop_ns;   /* when it was told last */
 };
 
 /* One rank's ring towards this channel. */
@@ -98,12 +102,12 @@ struct up {
     struct list node; /* in channel.ups_active or ups_quiet */
     struct channel_job *job;
     uint32_t local, world;
-    bool known;    /* in one of the lists */
-    bool active;   /* polled in every turn */
-    bool blocked;  /* its next message waits for a window, a block or a hold */
-    bool poisoned; /* rubbish was found: not read any more */
-    bool gone;     /* detached */
-    bool draining; /* to be answered when empty */
+    bool known;         /* in one of the lists */
+    bool active;        /* polled in every turn */
+    bool blocked;       /* its next message waits for a window, a block or a hold */
+    bool poisoned;      /* rubbish was found: not read any more */
+    bool gone;          /* detached */
+    bool draining;      /* to be answered when empty */
     const char *poison; /* not yet reported */
     uint64_t last_ns;
 };
@@ -121,9 +125,10 @@ struct down {
     uint32_t hold_off;             /* of the first record in the first block */
     uint32_t n_hold;               /* blocks */
     uint64_t hold_bytes;
-    uint64_t refused_ns;  /* since when packets are refused without any being drained; 0: not */
+    uint64_t refused_ns; /* since when packets are refused without any being drained; 0: not */
     uint64_t reported_ns;
-    struct flow_in *told[HOLD_TOLD]; /* flows whose sources were told to stop; more than fit find out by themselves */
+    struct flow_in
+        *told[HOLD_TOLD]; /* flows whose sources were told to stop; more than fit find out by themselves */
     uint32_t n_told;
 };
 
@@ -158,8 +163,8 @@ struct channel {
     bool net_lost;
 
     uint64_t now_ns;
-    uint64_t slow_ns;        /* next slow tick: snapshots, gauges, no-route checks */
-    uint64_t flow_due_ns;    /* no flow times out before */
+    uint64_t slow_ns;     /* next slow tick: snapshots, gauges, no-route checks */
+    uint64_t flow_due_ns; /* no flow times out before */
     uint64_t probe_due_ns;
     uint32_t generation;
     struct pool pool;
@@ -169,7 +174,7 @@ struct channel {
     struct {
         uint32_t node_id;
         uint32_t slot;
-    } *map;
+    } * map;
 
     struct link *links; /* by slot */
     struct list links_up, busy_links;
@@ -206,8 +211,8 @@ struct channel {
     pthread_t thread;
     bool running; /* control thread's */
     int epoll_fd;
-    uint64_t idle_ns; /* since when there was no work */
-    bool resting;     /* slept since then */
+    uint64_t idle_ns;     /* since when there was no work */
+    bool resting;         /* slept since then */
     uint32_t n_household; /* probes and echoes of this turn: not a reason to stay awake */
     _Atomic uint64_t heartbeat;
 
@@ -277,9 +282,11 @@ void link_on_echo(struct channel *ch, const struct wire_header *h);
 void link_probes(struct channel *ch);
 
 /* relay.c */
-/* The way for a packet to the node of this slot: 0 when there is none. `own`: prefers ways out of this channel. */
+/* The way for a packet to the node of this slot: 0 when there is none. `own`: prefers ways out of this
+ * channel. */
 hop_word relay_route(struct channel *ch, uint32_t slot, uint32_t len, uint32_t *counter, bool own);
-/* Sends a block over this way, from this channel or another one. False if the other channel's lane is full (nothing done). */
+/* Sends a block over this way, from this channel or another one. False if the other channel's lane is full
+ * (nothing done). */
 bool relay_out(struct channel *ch, hop_word way, uint32_t block);
 /* A received packet for another node. Takes the block. */
 void relay_forward(struct channel *ch, uint32_t block, uint32_t len);
@@ -316,10 +323,10 @@ uint32_t rx_note(struct channel *ch, uint32_t dst_slot, enum wire_type type);
 
 /* hold.c */
 enum { HOLD_E_REFUSED = 1 };
-/* Delivers a message to a local rank now, or holds it. `block`: the received block the message lies in, or BLOCK_NONE;
- * *ret_kept says that the block was kept. 0, or HOLD_E_REFUSED. */
-int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local, const struct wire_header *h, const void *payload,
-                 uint32_t block, bool *ret_kept);
+/* Delivers a message to a local rank now, or holds it. `block`: the received block the message lies in, or
+ * BLOCK_NONE; *ret_kept says that the block was kept. 0, or HOLD_E_REFUSED. */
+int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local, const struct wire_header *h,
+                 const void *payload, uint32_t block, bool *ret_kept);
 /* Delivers what is held, as far as there is room. */
 uint32_t hold_poll(struct channel *ch);
 bool hold_has_work(struct channel *ch);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the ranks to the network: takes messages from the up rings, copies each into a block, numbers it in the flow to its
- * destination node, and sends what the flows let go. The copy is deliberate: the rank may die the next moment, networks want
- * registered memory, and the block is also what is sent again.
+ * From the ranks to the network: takes messages from the up rings, copies each into a block, numbers it in
+ * the flow to its destination node, and sends what the flows let go. The copy is deliberate: the rank may die
+ * the next moment, networks want registered memory, and the block is also what is sent again.
  *
- * A rank can write anything into its ring at any time. A message's header is copied once, the copy is checked and used; a ring
- * with rubbish is not read any more, and control is told.
+ * A rank can write anything into its ring at any time. A message's header is copied once, the copy is checked
+ * and used; a ring with rubbish is not read any more, and control is told.
  */
 #include <errno.h>
 #include <string.h>
@@ -63,9 +63,10 @@ static void set_active(struct channel *ch, struct flow *f)
 }
 
 /*
- * The destination has this incarnation now. The flow begins again, with what is unacknowledged: it may be for a job that started
- * on the new incarnation before we heard of it. Packets of jobs that are over here are dropped; a job that ran on the old
- * incarnation will be over soon, and its packets turn to nothing then (see transmit).
+ * The destination has this incarnation now. The flow begins again, with what is unacknowledged: it may be for
+ * a job that started on the new incarnation before we heard of it. Packets of jobs that are over here are
+ * dropped; a job that ran on the old incarnation will be over soon, and its packets turn to nothing then (see
+ * transmit).
  */
 static void check_epoch(struct channel *ch, struct flow *f)
 {
@@ -162,7 +163,8 @@ static int take(struct channel *ch, struct up *up, const struct ring_slot *slot)
         /* A node that cannot be reached must not take the blocks that others need. */
         if (f->no_route_ns != 0 && flow_tx_pending(&f->tx) >= STRANDED_MAX)
             return TX_E_BLOCKED;
-        if (flow_tx_room(&f->tx) == 0 || ch->pool.n_use[BLOCK_FLOW] + ch->pool.n_use[BLOCK_ORPHAN] >= ch->tx_max ||
+        if (flow_tx_room(&f->tx) == 0 ||
+            ch->pool.n_use[BLOCK_FLOW] + ch->pool.n_use[BLOCK_ORPHAN] >= ch->tx_max ||
             ch->pool.n_free <= ch->n_receives / 4)
             return TX_E_BLOCKED;
         if (ch->credit.n > 0 && !credit_take(&ch->credit, job->config.job, peer, ch->now_ns))
@@ -264,13 +266,14 @@ static void quieten(struct channel *ch, struct up *up)
     up->active = false;
     list_remove(&up->node);
     list_append(&ch->ups_quiet, &up->node);
-    /* A producer that still saw 1 does not ring; the quiet rings are looked at, one per turn and all before sleeping. */
+    /* A producer that still saw 1 does not ring; the quiet rings are looked at, one per turn and all before
+     * sleeping. */
     atomic_store_explicit(&up->ring.shared->active, 0, memory_order_seq_cst);
 }
 
 static void hear_bells(struct channel *ch)
 {
-    list_foreach (it, &ch->jobs) {
+    list_foreach(it, &ch->jobs) {
         struct channel_job *job = list_entry(it, struct channel_job, node);
         for (uint32_t w = 0; w < job->n_words; w++) {
             uint64_t bits = bell_collect(job->bell, w);
@@ -299,7 +302,7 @@ uint32_t tx_poll(struct channel *ch, uint32_t budget)
             tx_activate_up(ch, up);
     }
     struct list *last = ch->ups_active.prev;
-    list_foreach_safe (it, &ch->ups_active) {
+    list_foreach_safe(it, &ch->ups_active) {
         if (n >= budget)
             break;
         struct up *up = list_entry(it, struct up, node);
@@ -324,18 +327,18 @@ uint32_t tx_poll(struct channel *ch, uint32_t budget)
 
 bool tx_has_work(struct channel *ch)
 {
-    list_foreach (it, &ch->jobs) {
+    list_foreach(it, &ch->jobs) {
         struct channel_job *job = list_entry(it, struct channel_job, node);
         for (uint32_t w = 0; w < job->n_words; w++)
             if (atomic_load_explicit(&job->bell->rung[w], memory_order_acquire) != 0)
                 return true;
     }
-    list_foreach (it, &ch->ups_active) {
+    list_foreach(it, &ch->ups_active) {
         struct up *up = list_entry(it, struct up, node);
         if (!up->blocked && !up->poisoned && ring_peek(&up->ring))
             return true;
     }
-    list_foreach (it, &ch->ups_quiet) {
+    list_foreach(it, &ch->ups_quiet) {
         struct up *up = list_entry(it, struct up, node);
         if (!up->poisoned && ring_peek(&up->ring))
             return true;
@@ -397,10 +400,11 @@ static void pump(struct channel *ch, struct flow *f)
         }
         f->no_route_ns = 0;
         if (ch->hub->blocks[p->block].out) {
-            /* Its last transmission has not left this node. Over the same way there is no point in repeating it; over another
-             * one a copy goes, since the first may be read any moment. */
+            /* Its last transmission has not left this node. Over the same way there is no point in repeating
+             * it; over another one a copy goes, since the first may be read any moment. */
             uint32_t copy = BLOCK_NONE;
-            if (f->tx.paths[p->path].key != (uint32_t)(way & 0xffffff) && ch->pool.n_free > ch->n_receives / 4)
+            if (f->tx.paths[p->path].key != (uint32_t)(way & 0xffffff) &&
+                ch->pool.n_free > ch->n_receives / 4)
                 copy = pool_take(&ch->pool, BLOCK_FLOW);
             if (copy == BLOCK_NONE) {
                 flow_tx_defer(&f->tx, seq, ch->now_ns);
@@ -442,7 +446,8 @@ void tx_on_ack(struct channel *ch, uint32_t src_slot, const struct wire_header *
     struct wire_ack ack = {0};
     const uint32_t fixed = offsetof(struct wire_ack, selective);
 
-    if (!f->ready || h->src_epoch != f->dst_epoch || h->len < fixed || h->len > sizeof ack || (h->len - fixed) % 8 != 0) {
+    if (!f->ready || h->src_epoch != f->dst_epoch || h->len < fixed || h->len > sizeof ack ||
+        (h->len - fixed) % 8 != 0) {
         count_add(&ch->count, COUNT_DROP_BAD, 1);
         return;
     }
@@ -547,7 +552,7 @@ void tx_on_lost(struct channel *ch, uint32_t block)
 
 void tx_on_routes(struct channel *ch)
 {
-    list_foreach_safe (it, &ch->active_flows) {
+    list_foreach_safe(it, &ch->active_flows) {
         struct flow *f = list_entry(it, struct flow, active);
         const struct hop_entry *e = &ch->hops->entries[f->slot];
         uint32_t keys[1 + HOP_MAX_WIDE], n = 0;
@@ -570,7 +575,7 @@ void tx_timers(struct channel *ch)
 {
     uint64_t due = UINT64_MAX;
 
-    list_foreach (it, &ch->active_flows) {
+    list_foreach(it, &ch->active_flows) {
         struct flow *f = list_entry(it, struct flow, active);
         if (flow_tx_due(&f->tx) <= ch->now_ns) {
             uint32_t n = flow_tx_timeout(&f->tx, ch->now_ns);
@@ -587,7 +592,7 @@ void tx_timers(struct channel *ch)
 
 void tx_no_route(struct channel *ch)
 {
-    list_foreach_safe (it, &ch->active_flows) {
+    list_foreach_safe(it, &ch->active_flows) {
         struct flow *f = list_entry(it, struct flow, active);
         if (f->no_route_ns == 0)
             continue;

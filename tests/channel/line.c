@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Real channels over real networks: a line of nodes, each a process with its hub and channel threads, one rank on the first and
- * one on the last. The ranks play ping-pong, then stream, through all gateways between them. A test and a stopwatch.
+ * Real channels over real networks: a line of nodes, each a process with its hub and channel threads, one
+ * rank on the first and one on the last. The ranks play ping-pong, then stream, through all gateways between
+ * them. A test and a stopwatch.
  *
- *   line [--providers tcp,udp,...] [--pings N] [--bytes N] [--stream MIB] [--mode adaptive|spin|event] [--namespaces PREFIX]
+ *   line [--providers tcp,udp,...] [--pings N] [--bytes N] [--stream MIB] [--mode adaptive|spin|event]
+ * [--namespaces PREFIX]
  *        [--fault OPTIONS] [--crowded 0|1] [--idle SECONDS] [--flaps N]   (crowded: found out by default)
  *
- * One provider per network; n networks make n + 1 nodes. Without --namespaces everything runs on 127.0.0.1; with it node i runs
- * in the network namespace PREFIXi, where network k has the addresses 10.77.k.1 (node k) and 10.77.k.2 (node k + 1).
- * --flaps: so many times every node takes its links away and adds them again, as control does when a wire is cut and mended.
+ * One provider per network; n networks make n + 1 nodes. Without --namespaces everything runs on 127.0.0.1;
+ * with it node i runs in the network namespace PREFIXi, where network k has the addresses 10.77.k.1 (node k)
+ * and 10.77.k.2 (node k + 1).
+ * --flaps: so many times every node takes its links away and adds them again, as control does when a wire is
+ * cut and mended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +59,8 @@ struct board {
     } ends[NODES_MAX][2]; /* of a node's channel to the left and to the right */
 };
 
-static struct options opt = {.providers = {"tcp"}, .n_nodes = 2, .pings = 1000, .bytes = 8, .stream_mib = 64, .crowded = 2};
+static struct options opt = {
+    .providers = {"tcp"}, .n_nodes = 2, .pings = 1000, .bytes = 8, .stream_mib = 64, .crowded = 2};
 static struct board *board;
 
 static void die(const char *what, int rc)
@@ -217,7 +222,8 @@ static void make_segment(uint32_t node, uint32_t n_channels, struct cmd_job *ret
 
     segment_shape_defaults(&shape);
     segment_layout(&shape, &layout);
-    void *segment = mmap(NULL, layout.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *segment =
+        mmap(NULL, layout.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (segment == MAP_FAILED)
         die("mmap", -errno);
     uint32_t other = node == 0 ? opt.n_nodes - 1 : 0;
@@ -282,7 +288,8 @@ static void run_node(uint32_t i)
 {
     bool left = i > 0, right = i + 1 < opt.n_nodes;
     uint32_t n_channels = (uint32_t)left + (uint32_t)right;
-    struct hop_table *hops = mmap(NULL, sizeof *hops, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct hop_table *hops =
+        mmap(NULL, sizeof *hops, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct channel *channels[2] = {NULL};
     struct hub *hub;
     bool fenced = thread_barrier_register() < 0;
@@ -306,7 +313,8 @@ static void run_node(uint32_t i)
     hops->n_slots = opt.n_nodes;
     hops->generation = 1;
 
-    struct hub_config hc = {.node_id = 100 + i, .epoch = 1000 + i, .n_channels = n_channels, .fenced = fenced, .hops = hops};
+    struct hub_config hc = {
+        .node_id = 100 + i, .epoch = 1000 + i, .n_channels = n_channels, .fenced = fenced, .hops = hops};
     int rc = hub_new(&hc, &hub);
     if (rc < 0)
         die("hub_new", rc);
@@ -361,10 +369,13 @@ static void run_node(uint32_t i)
         struct cmd cmd = {.type = CMD_ATTACH_JOB, .job = view};
         cmd_send(channels[0], &cmd);
         rank.data_end = calloc(job.layout->shape.up.n_slots, sizeof *rank.data_end);
-        struct bell_ref bell = {.bell = segment_channel_bell(job.segment, job.layout, 0), .event_fd = job.event_fd, .fenced = fenced};
-        ring_producer_init(&rank.up, segment_up_ring(job.segment, job.layout, 0, 0), &job.layout->shape.up, rank.data_end,
-                           &bell);
-        ring_consumer_init(&rank.down, segment_down_ring(job.segment, job.layout, 0, 0), &job.layout->shape.down);
+        struct bell_ref bell = {.bell = segment_channel_bell(job.segment, job.layout, 0),
+                                .event_fd = job.event_fd,
+                                .fenced = fenced};
+        ring_producer_init(&rank.up, segment_up_ring(job.segment, job.layout, 0, 0), &job.layout->shape.up,
+                           rank.data_end, &bell);
+        ring_consumer_init(&rank.down, segment_down_ring(job.segment, job.layout, 0, 0),
+                           &job.layout->shape.down);
     }
     barrier(1);
     pthread_t flapper;
@@ -379,9 +390,11 @@ static void run_node(uint32_t i)
         getrusage(RUSAGE_SELF, &before);
         sleep(opt.idle_s);
         getrusage(RUSAGE_SELF, &after);
-        double used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
+        double used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec -
+                               before.ru_stime.tv_sec) +
                       (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
-                               before.ru_stime.tv_usec) / 1e6;
+                               before.ru_stime.tv_usec) /
+                          1e6;
         printf("node %u idle: %.3f %% of a core\n", i, used / opt.idle_s * 100);
     }
     if (has_rank) {
@@ -442,7 +455,9 @@ static void parse(int argc, char **argv)
         } else if (strcmp(argv[i], "--crowded") == 0) {
             opt.crowded = (uint32_t)atoi(value);
         } else if (strcmp(argv[i], "--mode") == 0) {
-            opt.mode = strcmp(value, "spin") == 0 ? WAIT_SPIN : strcmp(value, "event") == 0 ? WAIT_EVENT : WAIT_ADAPTIVE;
+            opt.mode = strcmp(value, "spin") == 0    ? WAIT_SPIN
+                       : strcmp(value, "event") == 0 ? WAIT_EVENT
+                                                     : WAIT_ADAPTIVE;
         } else if (strcmp(argv[i], "--namespaces") == 0) {
             opt.namespaces = value;
         } else if (strcmp(argv[i], "--fault") == 0) {

@@ -119,9 +119,12 @@ static void test_snapshots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_full_credit, setup), cmocka_unit_test_setup(test_stop_and_go, setup),
-        cmocka_unit_test_setup(test_trickle, setup),     cmocka_unit_test_setup(test_silence, setup),
-        cmocka_unit_test_setup(test_parked, setup),      cmocka_unit_test_setup(test_too_many, setup),
+        cmocka_unit_test_setup(test_full_credit, setup),
+        cmocka_unit_test_setup(test_stop_and_go, setup),
+        cmocka_unit_test_setup(test_trickle, setup),
+        cmocka_unit_test_setup(test_silence, setup),
+        cmocka_unit_test_setup(test_parked, setup),
+        cmocka_unit_test_setup(test_too_many, setup),
         cmocka_unit_test(test_snapshots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

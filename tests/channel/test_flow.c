@@ -13,7 +13,7 @@
 #include "base/rand.h"
 #include "daemon/channel/flow.h"
 
-#define MS 1000000ull
+#define MS    1000000ull
 #define WAY_A 0x010001u
 #define WAY_B 0x020002u
 

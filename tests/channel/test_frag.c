@@ -15,8 +15,8 @@
 #include "daemon/channel/net_frag.h"
 #include "daemon/channel/net_sim.h"
 
-#define PACKET  16464u
-#define BLOCKS  64u
+#define PACKET     16464u
+#define BLOCKS     64u
 #define FRAG_BYTES 1472u
 
 static struct sim_network *nw;
@@ -155,7 +155,8 @@ static void test_rubbish(void **state)
         net_sim_run(nw, now_ns);
         int n = net_frag.poll(ends[1], events, 16);
         for (int i = 0; i < n; i++) {
-            assert_true(events[i].kind == NET_RECEIVED && events[i].len <= PACKET && events[i].block < BLOCKS);
+            assert_true(events[i].kind == NET_RECEIVED && events[i].len <= PACKET &&
+                        events[i].block < BLOCKS);
             assert_int_equal(net_frag.post(ends[1], events[i].block), 0);
         }
     }
@@ -176,7 +177,11 @@ static void test_good_among_rubbish(void **state)
     for (uint32_t round = 0; round < 3000; round++) {
         for (uint32_t k = 0; k < 3; k++) {
             /* A fragment of a packet that never becomes whole. */
-            uint32_t words[8] = {0x4d4f5446u, (uint32_t)rand_next(&r), (uint32_t)rand_next(&r), 12000, 0,
+            uint32_t words[8] = {0x4d4f5446u,
+                                 (uint32_t)rand_next(&r),
+                                 (uint32_t)rand_next(&r),
+                                 12000,
+                                 0,
                                  (uint32_t)rand_below(&r, 11) | 12u << 16};
             net_sim_inject(nw, address, words, sizeof words);
         }

@@ -15,7 +15,8 @@ void sim_fail(const struct sim *s, const char *fmt, ...)
 {
     va_list ap;
 
-    fprintf(stderr, "FAILED seed %llu (%s) at %.6f s: ", (unsigned long long)s->seed, s->topology, (double)s->now_ns / 1e9);
+    fprintf(stderr, "FAILED seed %llu (%s) at %.6f s: ", (unsigned long long)s->seed, s->topology,
+            (double)s->now_ns / 1e9);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
@@ -122,9 +123,11 @@ static void draw_networks(struct sim *s)
             f.max_datagram = sim_draw(s, 2) ? 1472 : 0;
         }
         s->networks[w] = net_sim_network_new(sim_draw(s, UINT64_MAX), &f);
-        sim_say(s, "network %u: %s, drop %u duplicate %u reorder %u per million, delay %llu..%llu ns, datagrams of %u", w,
-                f.datagram ? "datagram" : "stream", f.drop, f.duplicate, f.reorder, (unsigned long long)f.delay_min_ns,
-                (unsigned long long)f.delay_max_ns, f.max_datagram);
+        sim_say(s,
+                "network %u: %s, drop %u duplicate %u reorder %u per million, delay %llu..%llu ns, datagrams "
+                "of %u",
+                w, f.datagram ? "datagram" : "stream", f.drop, f.duplicate, f.reorder,
+                (unsigned long long)f.delay_min_ns, (unsigned long long)f.delay_max_ns, f.max_datagram);
     }
 }
 
@@ -315,7 +318,8 @@ void cluster_update(struct sim *s, uint32_t i)
 static void spread_news(struct sim *s)
 {
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        cluster_schedule(s, s->now_ns + 1000 + sim_draw(s, sim_draw(s, 2) ? 1000000 : 400000000), SIM_UPDATE, i, 0);
+        cluster_schedule(s, s->now_ns + 1000 + sim_draw(s, sim_draw(s, 2) ? 1000000 : 400000000), SIM_UPDATE,
+                         i, 0);
 }
 
 void cluster_plan_faults(struct sim *s, uint64_t duration_ns)
@@ -336,17 +340,21 @@ void cluster_plan_faults(struct sim *s, uint64_t duration_ns)
             uint32_t c = (uint32_t)sim_draw(s, s->nodes[i].n_nics);
             cluster_schedule(s, s->now_ns + at, SIM_CUT, i, c);
             /* Mostly short of the time after which nodes count as unreachable, sometimes beyond it. */
-            cluster_schedule(s, s->now_ns + at + 1000000 + sim_draw(s, sim_draw(s, 8) ? 4000000000ull : 14000000000ull), SIM_HEAL, i, c);
+            cluster_schedule(
+                s, s->now_ns + at + 1000000 + sim_draw(s, sim_draw(s, 8) ? 4000000000ull : 14000000000ull),
+                SIM_HEAL, i, c);
         }
     }
     n = (uint32_t)sim_draw(s, 6);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t i = (uint32_t)sim_draw(s, s->n_nodes);
-        cluster_schedule(s, s->now_ns + sim_draw(s, duration_ns), SIM_STALL, i, (uint32_t)sim_draw(s, s->nodes[i].n_nics));
+        cluster_schedule(s, s->now_ns + sim_draw(s, duration_ns), SIM_STALL, i,
+                         (uint32_t)sim_draw(s, s->nodes[i].n_nics));
     }
     if (sim_draw(s, 3) == 0)
         for (uint32_t k = 0; k < 5; k++)
-            cluster_schedule(s, s->now_ns + sim_draw(s, duration_ns), SIM_RUBBISH, (uint32_t)sim_draw(s, s->n_networks), 0);
+            cluster_schedule(s, s->now_ns + sim_draw(s, duration_ns), SIM_RUBBISH,
+                             (uint32_t)sim_draw(s, s->n_networks), 0);
 }
 
 /* Packets that no honest node sends; well sealed ones with fields that fit nothing among them. */
@@ -392,7 +400,8 @@ void cluster_event(struct sim *s, const struct sim_event *e)
         break;
     case SIM_CUT:
     case SIM_HEAL:
-        sim_say(s, "%s node %u nic %u (network %u)", e->kind == SIM_CUT ? "cut" : "heal", e->a, e->b, n->nics[e->b].network);
+        sim_say(s, "%s node %u nic %u (network %u)", e->kind == SIM_CUT ? "cut" : "heal", e->a, e->b,
+                n->nics[e->b].network);
         n->nics[e->b].cut = e->kind == SIM_CUT;
         net_sim_cut(s->networks[n->nics[e->b].network], n->nics[e->b].address, e->kind == SIM_CUT);
         spread_news(s);
@@ -434,16 +443,19 @@ void cluster_check_quiet(struct sim *s)
         for (uint32_t c = 0; n->alive && c < n->n_nics; c++) {
             const struct channel *ch = n->nics[c].ch;
             const struct pool *p = &ch->pool;
-            if (p->n_use[BLOCK_FLOW] || p->n_use[BLOCK_ORPHAN] || p->n_use[BLOCK_NOTE] || p->n_use[BLOCK_HOLD] ||
-                p->n_use[BLOCK_RECEIVE] != ch->n_posted || p->n_free + ch->n_posted != p->n_blocks)
+            if (p->n_use[BLOCK_FLOW] || p->n_use[BLOCK_ORPHAN] || p->n_use[BLOCK_NOTE] ||
+                p->n_use[BLOCK_HOLD] || p->n_use[BLOCK_RECEIVE] != ch->n_posted ||
+                p->n_free + ch->n_posted != p->n_blocks)
                 sim_fail(s,
-                         "node %u channel %u: blocks did not come back: free %u of %u, posted %u, receive %u, flow %u, "
+                         "node %u channel %u: blocks did not come back: free %u of %u, posted %u, receive "
+                         "%u, flow %u, "
                          "orphan %u, note %u, hold %u",
-                         i, c, p->n_free, p->n_blocks, ch->n_posted, p->n_use[BLOCK_RECEIVE], p->n_use[BLOCK_FLOW],
-                         p->n_use[BLOCK_ORPHAN], p->n_use[BLOCK_NOTE], p->n_use[BLOCK_HOLD]);
+                         i, c, p->n_free, p->n_blocks, ch->n_posted, p->n_use[BLOCK_RECEIVE],
+                         p->n_use[BLOCK_FLOW], p->n_use[BLOCK_ORPHAN], p->n_use[BLOCK_NOTE],
+                         p->n_use[BLOCK_HOLD]);
             if (ch->n_active || ch->held_bytes || ch->n_detaching)
-                sim_fail(s, "node %u channel %u: %u flows active, %llu bytes held, %u ranks detaching", i, c, ch->n_active,
-                         (unsigned long long)ch->held_bytes, ch->n_detaching);
+                sim_fail(s, "node %u channel %u: %u flows active, %llu bytes held, %u ranks detaching", i, c,
+                         ch->n_active, (unsigned long long)ch->held_bytes, ch->n_detaching);
         }
     }
 }

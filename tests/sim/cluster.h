@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole cluster in one process, on one thread, under one seed and a clock of its own: nodes with their hubs and channels (the
- * daemon's own code), simulated networks, a simple stand-in for the control thread, and a schedule of faults. What happens next
- * is drawn from the seed, so a failing seed is a complete report of a bug.
+ * A whole cluster in one process, on one thread, under one seed and a clock of its own: nodes with their hubs
+ * and channels (the daemon's own code), simulated networks, a simple stand-in for the control thread, and a
+ * schedule of faults. What happens next is drawn from the seed, so a failing seed is a complete report of a
+ * bug.
  */
 #pragma once
 
@@ -27,7 +28,7 @@ struct sim_nic {
     bool cut;
     uint64_t stalled_ns; /* its thread does not run before */
     struct channel *ch;
-    bool link_up[SIM_NODES];            /* as told to the channel */
+    bool link_up[SIM_NODES]; /* as told to the channel */
     uint32_t link_address[SIM_NODES];
 };
 
@@ -44,9 +45,9 @@ enum sim_event_kind {
     SIM_UPDATE, /* node `a` learns the topology of now */
     SIM_CUT,    /* NIC b of node a */
     SIM_HEAL,
-    SIM_KILL,   /* node a */
+    SIM_KILL, /* node a */
     SIM_START,
-    SIM_STALL,  /* NIC b of node a: its thread is not scheduled for a while */
+    SIM_STALL,      /* NIC b of node a: its thread is not scheduled for a while */
     SIM_JOB_ATTACH, /* job b on node a */
     SIM_JOB_END,    /* job b on node a */
     SIM_RUBBISH,    /* packets of rubbish into network a */

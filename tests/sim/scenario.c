@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Set pieces on the simulated cluster: what must hold in one named situation, where sim.c draws situations at random.
+ * Set pieces on the simulated cluster: what must hold in one named situation, where sim.c draws situations at
+ * random.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,8 +85,8 @@ static struct world *world_new(uint32_t topology)
         struct segment_node nodes[SIM_NODES] = {0};
         assert_int_equal(segment_shape_check(&shape), 0);
         segment_layout(&shape, &w->layout);
-        w->segments[end] =
-            mmap(NULL, w->layout.total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        w->segments[end] = mmap(NULL, w->layout.total, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         assert_ptr_not_equal(w->segments[end], MAP_FAILED);
         for (uint32_t k = 0; k < w->s.n_nodes; k++) {
             nodes[k].node_id = w->s.nodes[k].id;
@@ -105,11 +106,13 @@ static struct world *world_new(uint32_t topology)
         }
         for (uint32_t l = 0; l < 2; l++) {
             uint32_t r = end * 2 + l;
-            struct bell_ref bell = {.bell = segment_channel_bell(w->segments[end], &w->layout, 0), .bit = l, .event_fd = -1};
+            struct bell_ref bell = {
+                .bell = segment_channel_bell(w->segments[end], &w->layout, 0), .bit = l, .event_fd = -1};
             w->data_end[r] = calloc(shape.up.n_slots, sizeof(uint32_t));
-            ring_producer_init(&w->up[r], segment_up_ring(w->segments[end], &w->layout, l, 0), &shape.up, w->data_end[r],
-                               &bell);
-            ring_consumer_init(&w->down[r], segment_down_ring(w->segments[end], &w->layout, l, 0), &shape.down);
+            ring_producer_init(&w->up[r], segment_up_ring(w->segments[end], &w->layout, l, 0), &shape.up,
+                               w->data_end[r], &bell);
+            ring_consumer_init(&w->down[r], segment_down_ring(w->segments[end], &w->layout, l, 0),
+                               &shape.down);
         }
     }
     return w;
@@ -194,7 +197,8 @@ static int32_t get(struct world *w, uint32_t rank)
     return tag;
 }
 
-/* Rank 0 floods rank 2, which reads nothing for five seconds. Ranks 1 and 3 must not notice, and afterwards rank 2 gets all. */
+/* Rank 0 floods rank 2, which reads nothing for five seconds. Ranks 1 and 3 must not notice, and afterwards
+ * rank 2 gets all. */
 static void test_rank_that_does_not_drain(void **state)
 {
     struct world *w = world_new(1);
@@ -236,7 +240,8 @@ static void test_rank_that_does_not_drain(void **state)
     world_free(w);
 }
 
-/* The only wire is cut for longer than nodes may be unreachable. The packets are given up; afterwards the flow goes on. */
+/* The only wire is cut for longer than nodes may be unreachable. The packets are given up; afterwards the
+ * flow goes on. */
 static void test_unreachable_and_back(void **state)
 {
     struct world *w = world_new(1);
@@ -274,8 +279,8 @@ static void test_unreachable_and_back(void **state)
     world_free(w);
 }
 
-/* Two gateways: the one in use dies in the middle of a stream, which must go on over the other within a fraction of a second
- * after the news. */
+/* Two gateways: the one in use dies in the middle of a stream, which must go on over the other within a
+ * fraction of a second after the news. */
 static void test_gateway_dies(void **state)
 {
     struct world *w = world_new(5);
@@ -346,8 +351,10 @@ static void test_local_delivery(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rank_that_does_not_drain), cmocka_unit_test(test_unreachable_and_back),
-        cmocka_unit_test(test_gateway_dies),             cmocka_unit_test(test_poisoned_ring),
+        cmocka_unit_test(test_rank_that_does_not_drain),
+        cmocka_unit_test(test_unreachable_and_back),
+        cmocka_unit_test(test_gateway_dies),
+        cmocka_unit_test(test_poisoned_ring),
         cmocka_unit_test(test_local_delivery),
     };
 

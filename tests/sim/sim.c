@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs simulated clusters, one per seed: random topology, networks, jobs, traffic and faults, until everything has arrived and
- * everything is quiet again. See cluster.h and traffic.h.
+ * Runs simulated clusters, one per seed: random topology, networks, jobs, traffic and faults, until
+ * everything has arrived and everything is quiet again. See cluster.h and traffic.h.
  *
  *   sim [--seeds N] [--first N] [--verbose]
  */

@@ -121,7 +121,8 @@ static void make_part(struct sim *s, struct job *j, uint32_t node)
     if (segment_shape_check(&shape) < 0)
         sim_fail(s, "segment shape");
     segment_layout(&shape, &p->layout);
-    p->segment = mmap(NULL, p->layout.total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    p->segment = mmap(NULL, p->layout.total, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p->segment == MAP_FAILED)
         sim_fail(s, "memory");
     p->exists = true;
@@ -131,10 +132,12 @@ static void make_part(struct sim *s, struct job *j, uint32_t node)
             continue;
         k->data_end = calloc((size_t)n->n_nics * shape.up.n_slots, sizeof *k->data_end);
         for (uint32_t c = 0; c < n->n_nics; c++) {
-            struct bell_ref bell = {.bell = segment_channel_bell(p->segment, &p->layout, c), .bit = k->local, .event_fd = -1};
+            struct bell_ref bell = {
+                .bell = segment_channel_bell(p->segment, &p->layout, c), .bit = k->local, .event_fd = -1};
             ring_producer_init(&k->up[c], segment_up_ring(p->segment, &p->layout, k->local, c), &shape.up,
                                k->data_end + (size_t)c * shape.up.n_slots, &bell);
-            ring_consumer_init(&k->down[c], segment_down_ring(p->segment, &p->layout, k->local, c), &shape.down);
+            ring_consumer_init(&k->down[c], segment_down_ring(p->segment, &p->layout, k->local, c),
+                               &shape.down);
         }
     }
 }
@@ -262,9 +265,11 @@ void traffic_build(struct sim *s, uint64_t duration_ns)
         make_job(s);
     for (uint32_t i = 0; i < n; i++) {
         if (sim_draw(s, 2))
-            cluster_schedule(s, s->now_ns + sim_draw(s, duration_ns), SIM_LAZY, i, (uint32_t)sim_draw(s, t->jobs[i].n_world));
+            cluster_schedule(s, s->now_ns + sim_draw(s, duration_ns), SIM_LAZY, i,
+                             (uint32_t)sim_draw(s, t->jobs[i].n_world));
         if (sim_draw(s, 8) == 0)
-            cluster_schedule(s, s->now_ns + sim_draw(s, duration_ns), SIM_EVIL, i, (uint32_t)sim_draw(s, t->jobs[i].n_world));
+            cluster_schedule(s, s->now_ns + sim_draw(s, duration_ns), SIM_EVIL, i,
+                             (uint32_t)sim_draw(s, t->jobs[i].n_world));
     }
 }
 
@@ -300,7 +305,8 @@ static void be_evil(struct sim *s, struct job *j, struct rank *k)
     atomic_store_explicit(&k->down[c].shared->head, (uint32_t)sim_draw(s, UINT64_MAX), memory_order_relaxed);
 }
 
-static void receive(struct sim *s, uint32_t job, uint32_t r, const struct ring_slot *slot, const uint8_t *payload)
+static void receive(struct sim *s, uint32_t job, uint32_t r, const struct ring_slot *slot,
+                    const uint8_t *payload)
 {
     struct traffic *t = s->traffic;
     uint32_t id;
@@ -322,11 +328,12 @@ static void receive(struct sim *s, uint32_t job, uint32_t r, const struct ring_s
     if (m->job != job || m->dst != r)
         sim_fail(s, "message %u for job %u rank %u arrived at job %u rank %u", id, m->job, m->dst, job, r);
     if (m->state != MSG_SENT)
-        sim_fail(s, "message %u from rank %u (node %u) to rank %u (node %u) of job %u arrived twice", id, m->src,
-                 t->jobs[job].ranks[m->src].node, m->dst, t->jobs[job].ranks[m->dst].node, job);
-    if (slot->len != m->len || !intact(payload, id, m->len) || slot->peer != m->src || slot->tag != (int32_t)pattern(id, 1) ||
-        slot->context != pattern(id, 2) || slot->order != pattern(id, 3) || slot->source != (int32_t)(id * 3) ||
-        slot->kind != (id & 7) + 1 || slot->flags != (id & 1))
+        sim_fail(s, "message %u from rank %u (node %u) to rank %u (node %u) of job %u arrived twice", id,
+                 m->src, t->jobs[job].ranks[m->src].node, m->dst, t->jobs[job].ranks[m->dst].node, job);
+    if (slot->len != m->len || !intact(payload, id, m->len) || slot->peer != m->src ||
+        slot->tag != (int32_t)pattern(id, 1) || slot->context != pattern(id, 2) ||
+        slot->order != pattern(id, 3) || slot->source != (int32_t)(id * 3) || slot->kind != (id & 7) + 1 ||
+        slot->flags != (id & 1))
         sim_fail(s, "message %u of job %u arrived damaged", id, job);
     m->state = MSG_ARRIVED;
     t->n_arrived++;
@@ -368,8 +375,9 @@ static bool send(struct sim *s, uint32_t job, uint32_t r)
         c = (uint32_t)sim_draw(s, n->n_nics);
     } else {
         const struct hop_entry *e = &n->hops->entries[cluster_slot(k->node, j->ranks[dst].node)];
-        hop_word way = sim_draw(s, 2) ? atomic_load_explicit(&e->quick, memory_order_relaxed)
-                                      : atomic_load_explicit(&e->wide[sim_draw(s, HOP_MAX_WIDE)], memory_order_relaxed);
+        hop_word way = sim_draw(s, 2)
+                           ? atomic_load_explicit(&e->quick, memory_order_relaxed)
+                           : atomic_load_explicit(&e->wide[sim_draw(s, HOP_MAX_WIDE)], memory_order_relaxed);
         if (way == HOP_NONE)
             return false;
         c = hop_channel(way);
@@ -392,8 +400,8 @@ static bool send(struct sim *s, uint32_t job, uint32_t r)
     slot->peer = dst;
     slot->order = pattern(id, 3);
     ring_publish(&k->up[c]);
-    t->msgs[t->n_msgs++] =
-        (struct msg){.state = MSG_SENT, .job = (uint8_t)job, .src = (uint8_t)r, .dst = (uint8_t)dst, .len = len};
+    t->msgs[t->n_msgs++] = (struct msg){
+        .state = MSG_SENT, .job = (uint8_t)job, .src = (uint8_t)r, .dst = (uint8_t)dst, .len = len};
     t->n_missing++;
     k->to_send--;
     k->send_ns = s->now_ns + sim_draw(s, t->gap_ns);
@@ -447,13 +455,15 @@ static void on_event(struct sim *s, uint32_t node, const struct event *e)
                 end_job(s, k, "a node is unreachable");
             break;
         case EVENT_RESTARTED:
-            if (j->parts[node].n_local && j->parts[cluster_node_at(node, e->slot)].n_local && !j->dead && e->value > 0)
+            if (j->parts[node].n_local && j->parts[cluster_node_at(node, e->slot)].n_local && !j->dead &&
+                e->value > 0)
                 sim_say(s, "node %u found node %u restarted", node, cluster_node_at(node, e->slot));
             break;
         case EVENT_POISONED:
             if (j->id == e->job) {
                 if (!j->ranks[e->rank].evil)
-                    sim_fail(s, "ring of honest rank %u of job %u is said to hold rubbish: %s", e->rank, k, e->text);
+                    sim_fail(s, "ring of honest rank %u of job %u is said to hold rubbish: %s", e->rank, k,
+                             e->text);
                 end_job(s, k, e->text);
             }
             break;
@@ -553,7 +563,8 @@ void traffic_finish(struct sim *s)
                 continue;
             for (uint32_t c = 0; c < s->nodes[i].n_nics; c++) {
                 for (uint32_t l = 0; l < p->n_local; l++) {
-                    struct cmd cmd = {.type = CMD_DETACH_RANK, .detach_rank = {.job = p->views[c], .local = l}};
+                    struct cmd cmd = {.type = CMD_DETACH_RANK,
+                                      .detach_rank = {.job = p->views[c], .local = l}};
                     cluster_command(s, s->nodes[i].nics[c].ch, &cmd);
                     p->waits++;
                 }
@@ -576,15 +587,16 @@ void traffic_report(const struct sim *s)
     const struct traffic *t = s->traffic;
     uint32_t shown = 0;
 
-    fprintf(stderr, "%u messages sent, %llu arrived, %u missing\n", t->n_msgs, (unsigned long long)t->n_arrived,
-            t->n_missing);
+    fprintf(stderr, "%u messages sent, %llu arrived, %u missing\n", t->n_msgs,
+            (unsigned long long)t->n_arrived, t->n_missing);
     for (uint32_t m = 0; m < t->n_msgs && shown < 10; m++) {
         const struct msg *x = &t->msgs[m];
         if (x->state != MSG_SENT || t->jobs[x->job].dead)
             continue;
         shown++;
-        fprintf(stderr, "missing: message %u of job %u, rank %u (node %u) to rank %u (node %u), %u bytes\n", m, x->job, x->src,
-                t->jobs[x->job].ranks[x->src].node, x->dst, t->jobs[x->job].ranks[x->dst].node, x->len);
+        fprintf(stderr, "missing: message %u of job %u, rank %u (node %u) to rank %u (node %u), %u bytes\n",
+                m, x->job, x->src, t->jobs[x->job].ranks[x->src].node, x->dst,
+                t->jobs[x->job].ranks[x->dst].node, x->len);
     }
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++) {
