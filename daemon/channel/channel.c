@@ -290,7 +290,7 @@ void channel_block_done(struct channel *ch, uint32_t block, int error)
     case BLOCK_FLOW:
         b->out = false;
         if (error)
-            tx_on_lost(ch, block);
+            send_on_lost(ch, block);
         break;
     case BLOCK_RECEIVE:
     case BLOCK_ORPHAN:
@@ -420,7 +420,7 @@ static void check_drained(struct channel *ch)
 static void slow_tick(struct channel *ch)
 {
     ch->slow_ns = ch->now_ns + SLOW_NS;
-    tx_no_route(ch);
+    send_no_route(ch);
     if (ch->credit.n > 0)
         credit_age(&ch->credit, ch->now_ns);
     channel_snapshot(ch);
@@ -436,11 +436,11 @@ uint32_t channel_turn(struct channel *ch, uint64_t now_ns)
     uint32_t generation = atomic_load_explicit(&ch->hops->generation, memory_order_acquire);
     if (generation != ch->generation) {
         ch->generation = generation;
-        tx_on_routes(ch);
+        send_on_routes(ch);
     }
     /* The ranks first: to look at their rings costs a few loads, to look at the network system calls. */
     n += tx_poll(ch, TX_PER_TURN);
-    tx_pump_dirty(ch);
+    send_pump_dirty(ch);
     n += poll_net(ch);
     if (ch->n_channels > 1)
         n += relay_poll(ch, GIVEN_PER_TURN);
@@ -448,10 +448,10 @@ uint32_t channel_turn(struct channel *ch, uint64_t now_ns)
     if (!list_empty(&ch->holding))
         n += hold_poll(ch);
     if (ch->n_parked > 0 && now_ns >= ch->park_ns)
-        tx_unpark(ch);
+        send_unpark(ch);
     if (now_ns >= ch->flow_due_ns)
-        tx_timers(ch);
-    tx_pump_dirty(ch);
+        send_timers(ch);
+    send_pump_dirty(ch);
     n += rx_acks(ch, false);
     if (!list_empty(&ch->busy_links))
         n += link_flush(ch);

@@ -173,7 +173,7 @@ void link_add(struct channel *ch, uint32_t slot, const void *address, uint32_t l
     if (link->probe_ns < ch->probe_due_ns)
         ch->probe_due_ns = link->probe_ns;
     /* Packets may have waited for this way. */
-    tx_no_route(ch);
+    send_no_route(ch);
 }
 
 void link_remove(struct channel *ch, uint32_t slot)

@@ -330,11 +330,11 @@ static void local(struct channel *ch, uint32_t block)
             return;
         }
         if (h->type == WIRE_ACK)
-            tx_on_ack(ch, slot, h);
+            send_on_ack(ch, slot, h);
         else if (h->type == WIRE_REFUSE)
-            tx_on_refuse(ch, slot, h);
+            send_on_refuse(ch, slot, h);
         else
-            tx_on_reset(ch, slot, h);
+            send_on_reset(ch, slot, h);
         break;
     case WIRE_PROBE:
         ch->n_household++;

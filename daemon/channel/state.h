@@ -297,18 +297,29 @@ uint32_t relay_poll(struct channel *ch, uint32_t budget);
 uint32_t tx_poll(struct channel *ch, uint32_t budget);
 /* True if a ring has a message that could be taken now. */
 bool tx_has_work(struct channel *ch);
-void tx_pump_dirty(struct channel *ch);
-void tx_dirty(struct channel *ch, struct flow *f);
-void tx_on_ack(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
-void tx_on_reset(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
-void tx_on_refuse(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
-/* Sends messages that were refused again, as far as their ranks have credit. */
-void tx_unpark(struct channel *ch);
-void tx_on_lost(struct channel *ch, uint32_t block);
-void tx_on_routes(struct channel *ch);
-void tx_timers(struct channel *ch);
-void tx_no_route(struct channel *ch);
 void tx_activate_up(struct channel *ch, struct up *up);
+
+/* send.c */
+/* The flow to the node of this slot, for its present incarnation. */
+struct flow *send_flow(struct channel *ch, uint32_t slot);
+/* Puts a packet into a flow with room: header complete but for its number, payload in place. */
+void send_add(struct channel *ch, struct flow *f, uint32_t block);
+/* The flow may have something that can go. */
+void send_dirty(struct channel *ch, struct flow *f);
+/* Lets go what can. */
+void send_pump_dirty(struct channel *ch);
+void send_on_ack(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
+void send_on_reset(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
+void send_on_refuse(struct channel *ch, uint32_t src_slot, const struct wire_header *h);
+/* Sends messages that were refused again, as far as their ranks have credit. */
+void send_unpark(struct channel *ch);
+/* Sending this block failed. */
+void send_on_lost(struct channel *ch, uint32_t block);
+/* Routes have changed. */
+void send_on_routes(struct channel *ch);
+void send_timers(struct channel *ch);
+/* Looks again at flows without a way, and gives up what waited too long. */
+void send_no_route(struct channel *ch);
 
 /* rx.c */
 /* A received packet. Takes the block. */
