@@ -122,13 +122,16 @@ int main(int argc, char **argv)
             Motet__Submitted *msg = motet__submitted__unpack(NULL, h.len, body);
             if (!msg->ok) {
                 fprintf(stderr, "refused: %s\n", msg->error);
+                motet__submitted__free_unpacked(msg, NULL);
+                free(body);
                 return 97;
             }
             job = msg->job;
             motet__submitted__free_unpacked(msg, NULL);
         } else if (h.type == MOTET__FRAME_TYPE__STDIO) {
             Motet__Stdio *msg = motet__stdio__unpack(NULL, h.len, body);
-            fwrite(msg->data.data, 1, msg->data.len, msg->stream == 2 ? stderr : stdout);
+            if (msg->data.len > 0)
+                fwrite(msg->data.data, 1, msg->data.len, msg->stream == 2 ? stderr : stdout);
             fflush(stdout);
             motet__stdio__free_unpacked(msg, NULL);
         } else if (h.type == MOTET__FRAME_TYPE__STDIO_WINDOW) {
@@ -142,7 +145,9 @@ int main(int argc, char **argv)
                         msg->reason ? msg->reason : "");
             motet__rank_exit__free_unpacked(msg, NULL);
         } else if (h.type == MOTET__FRAME_TYPE__JOB_END) {
-            return on_job_end(body, h.len);
+            int code = on_job_end(body, h.len);
+            free(body);
+            return code;
         }
         free(body);
     }

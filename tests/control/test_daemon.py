@@ -5,6 +5,7 @@ activation, the private mode. Needs no privilege and no network.
 
     test_daemon.py MOTETD SPAWNER SUBMIT RANK CONF
 """
+import atexit
 import json
 import os
 import re
@@ -28,6 +29,23 @@ def wait_for(what, condition, limit=10):
         time.sleep(0.01)
 
 
+STARTED = []
+
+
+def popen(*args, **kw):
+    """Whatever a failing test leaves behind ends with the run."""
+    p = subprocess.Popen(*args, **kw)
+    STARTED.append(p)
+    return p
+
+
+def end_all():
+    for p in STARTED:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+
+
 def alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as f:
@@ -44,7 +62,7 @@ class Daemon:
         self.status = os.path.join(self.dir.name, "status.sock")
         self.write(extra)
         self.log = open(os.path.join(self.dir.name, "log"), "w+")
-        self.process = subprocess.Popen([*prefix, MOTETD, "-c", self.conf], stderr=self.log, stdin=subprocess.DEVNULL,
+        self.process = popen([*prefix, MOTETD, "-c", self.conf], stderr=self.log, stdin=subprocess.DEVNULL,
                                         env={**os.environ, "MOTET_SPAWNER": SPAWNER, **(env or {})})
         wait_for("the daemon's socket", lambda: os.path.exists(self.status) or self.process.poll() is not None)
 
@@ -61,7 +79,7 @@ class Daemon:
                               timeout=LIMIT, **kw)
 
     def start(self, n, *command, options=()):
-        return subprocess.Popen([SUBMIT, self.client, str(n), *options, "--", *command], stdin=subprocess.DEVNULL,
+        return popen([SUBMIT, self.client, str(n), *options, "--", *command], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def ask(self, *requests, raw=False):
@@ -351,7 +369,7 @@ class Service(unittest.TestCase):
         self.assertEqual(p.returncode, 98)
         wait_for("everything to end", lambda: not any(alive(pid) for pid in pids))
         # The stale sockets do not stand in the way of the next one.
-        second = subprocess.Popen([MOTETD, "-c", d.conf], stderr=subprocess.PIPE, env={**os.environ, "MOTET_SPAWNER": SPAWNER})
+        second = popen([MOTETD, "-c", d.conf], stderr=subprocess.PIPE, env={**os.environ, "MOTET_SPAWNER": SPAWNER})
         wait_for("the second daemon", lambda: d_answers(d))
         third = subprocess.run([MOTETD, "-c", d.conf], stderr=subprocess.PIPE, timeout=LIMIT,
                                env={**os.environ, "MOTET_SPAWNER": SPAWNER})
@@ -384,7 +402,7 @@ class Service(unittest.TestCase):
                 os.set_inheritable(4, True)
 
             # LISTEN_PID must be the daemon's own: the shell becomes it.
-            p = subprocess.Popen(["sh", "-c", f'LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=client:status exec "{MOTETD}" -c /dev/null'],
+            p = popen(["sh", "-c", f'LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=client:status exec "{MOTETD}" -c /dev/null'],
                                  preexec_fn=pass_sockets, close_fds=False, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                  env={**os.environ, "MOTET_SPAWNER": SPAWNER, "NOTIFY_SOCKET": tmp + "/notify",
                                       "WATCHDOG_USEC": "2000000"})
@@ -404,14 +422,14 @@ class Service(unittest.TestCase):
     def test_private(self):
         read_end, write_end = os.pipe()
         os.set_inheritable(read_end, True)
-        p = subprocess.Popen([MOTETD, "--private", "--lifeline", str(read_end)], pass_fds=[read_end], stdout=subprocess.PIPE,
+        p = popen([MOTETD, "--private", "--lifeline", str(read_end)], pass_fds=[read_end], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, env={**os.environ, "MOTET_SPAWNER": SPAWNER})
         os.close(read_end)
         line = p.stdout.readline().decode()
         client = re.fullmatch(r"ready client=(@\S+) status=(@\S+)\n", line).group(1)
         r = subprocess.run([SUBMIT, client, "2", "--", RANK], capture_output=True, timeout=LIMIT)
         self.assertEqual(r.returncode, 0, r)
-        job = subprocess.Popen([SUBMIT, client, "2", "--", "sh", "-c", "echo $$; exec sleep 60"], stdout=subprocess.PIPE,
+        job = popen([SUBMIT, client, "2", "--", "sh", "-c", "echo $$; exec sleep 60"], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE)
         pids = [int(job.stdout.readline()) for _ in range(2)]
         os.close(write_end)
@@ -444,4 +462,5 @@ def d_answers(d):
 
 
 if __name__ == "__main__":
+    atexit.register(end_all)
     unittest.main(argv=[sys.argv[0], *sys.argv[6:]])
