@@ -28,6 +28,10 @@
 #define MAX_STRANGERS        64u
 #define STRANGER_FRAME_BYTES 1024u
 #define QUEUE_BYTES          (64u << 20)
+/* The timer fires at least this often, for what else is looked after, and not more often than that. */
+#define MAX_TIMER_NS (500 * CLOCK_NS_PER_MS)
+#define MIN_TIMER_NS (5 * CLOCK_NS_PER_MS)
+#define REARM_LINKS  32u
 #define CONNECT_LIMIT_NS     (2 * CLOCK_NS_PER_S)
 #define BACKOFF_MAX_FACTOR   4u
 /* The same complaint about the same address is logged once in this time. */
@@ -65,7 +69,8 @@ struct mesh {
     struct list links, targets;
     struct mesh_listener listeners[CONFIG_MAX_CHANNELS];
     struct event *timer;
-    unsigned n_strangers;
+    unsigned n_strangers, n_links;
+    bool rearm;
 };
 
 static const struct config_channel *channel_config(const struct mesh *mesh, uint32_t channel)
@@ -122,6 +127,7 @@ static void target_failed(struct mesh_target *t)
 static void link_free(struct mesh_link *l, bool finish)
 {
     list_remove(&l->link);
+    l->mesh->n_links--;
     if (!l->up)
         l->mesh->n_strangers--;
     if (l->target && l->target->current == l)
@@ -164,12 +170,38 @@ static void link_close(struct mesh_link *l, const char *reason, bool refuse)
     link_free(l, refuse);
 }
 
+/* Sets the timer to what is due next. */
+static void arm_timer(struct mesh *mesh, uint64_t now_ns)
+{
+    uint64_t next_ns = now_ns + MAX_TIMER_NS;
+
+    list_foreach(it, &mesh->links) {
+        const struct mesh_link *l = list_entry(it, struct mesh_link, link);
+        uint64_t due_ns = l->stream ? peer_next_ns(&l->peer) : next_ns;
+        next_ns = due_ns < next_ns ? due_ns : next_ns;
+    }
+    /* Attempts to connect are waited for in steps; there are none when everybody is linked. */
+    list_foreach(it, &mesh->targets) {
+        const struct mesh_target *t = list_entry(it, struct mesh_target, link);
+        uint64_t step_ns = now_ns + mesh->node->config.reconnect_ns / 2;
+        if (!t->ourselves && !t->current && step_ns < next_ns &&
+            !(t->node_id && mesh_find(mesh, t->node_id, channel_config(mesh, t->channel)->network)))
+            next_ns = step_ns;
+    }
+    uint64_t left_ns = next_ns > now_ns + MIN_TIMER_NS ? next_ns - now_ns : MIN_TIMER_NS;
+    struct timeval tv = {.tv_sec = (time_t)(left_ns / CLOCK_NS_PER_S),
+                         .tv_usec = (suseconds_t)(left_ns % CLOCK_NS_PER_S / 1000)};
+    evtimer_add(mesh->timer, &tv);
+}
+
 static void peer_send(void *ctx, uint16_t type, const void *body, uint32_t len)
 {
     struct mesh_link *l = ctx;
 
-    if (l->stream)
-        stream_send(l->stream, type, body, len);
+    if (!l->stream)
+        return;
+    stream_send(l->stream, type, body, len);
+    l->mesh->rearm = type == MOTET__FRAME_TYPE__HEARTBEAT;
 }
 
 /* Which of two connections to the same neighbour on the same network stays: the one opened by the smaller id. */
@@ -271,9 +303,16 @@ static int on_stream_frame(void *ctx, uint16_t type, const uint8_t *body, uint32
         link_close(l, reason, false);
         return 0;
     }
-    int rc = peer_on_frame(&l->peer, type, body, len, clock_now_ns());
+    struct mesh *mesh = l->mesh;
+    uint64_t now_ns = clock_now_ns();
+    int rc = peer_on_frame(&l->peer, type, body, len, now_ns);
     if (rc < 0)
         link_close(l, l->peer.reason, true);
+    /* A heartbeat was answered: the timer that would have sent one is not needed so soon. With many links another one is due soon
+     * anyway, and looking through them would cost more. */
+    if (mesh->rearm && mesh->n_links <= REARM_LINKS)
+        arm_timer(mesh, now_ns);
+    mesh->rearm = false;
     return 0;
 }
 
@@ -314,6 +353,7 @@ static struct mesh_link *link_new(struct mesh *mesh, uint32_t channel, int fd, s
     l->since_ns = clock_now_ns();
     list_init(&l->link);
     list_append(&mesh->links, &l->link);
+    mesh->n_links++;
     mesh->n_strangers++;
     return l;
 }
@@ -592,9 +632,8 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
     mesh->self.heartbeat_ns = c->heartbeat_ns;
     mesh->self.dead_after_ns = c->dead_after_ns;
     mesh->self.handshake_ns = c->handshake_ns;
-    struct timeval next = {.tv_sec = (time_t)(c->heartbeat_ns / CLOCK_NS_PER_S),
-                           .tv_usec = (suseconds_t)(c->heartbeat_ns % CLOCK_NS_PER_S / 1000)};
-    evtimer_add(mesh->timer, &next);
+    mesh->rearm = false;
+    arm_timer(mesh, now_ns);
 }
 
 int mesh_new(struct node *node, struct mesh **ret_mesh)

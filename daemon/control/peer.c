@@ -162,13 +162,19 @@ static int on_heartbeat(struct peer *p, const uint8_t *body, uint32_t len, uint6
     if (!msg)
         return end_with(p, -EPROTO, "heartbeat is not valid");
     if (msg->echo) {
-        if (msg->sent_ns == p->measured_ns && now_ns >= msg->sent_ns)
+        if (msg->sent_ns != 0 && msg->sent_ns == p->measured_ns && now_ns >= msg->sent_ns)
             p->ops->rtt(p->ctx, now_ns - msg->sent_ns);
     } else if (msg->sent_ns != 0) {
         Motet__Heartbeat answer = MOTET__HEARTBEAT__INIT;
         answer.sent_ns = msg->sent_ns;
         answer.echo = true;
         send_msg(p, MOTET__FRAME_TYPE__HEARTBEAT, &answer.base, now_ns);
+    } else if (now_ns - p->sent_ns >= p->self->heartbeat_ns / 4) {
+        /* Awake anyway: the own sign of life goes now, and the own timer need not fire. */
+        Motet__Heartbeat own = MOTET__HEARTBEAT__INIT;
+        own.sent_ns = 0;
+        own.echo = true;
+        send_msg(p, MOTET__FRAME_TYPE__HEARTBEAT, &own.base, now_ns);
     }
     motet__heartbeat__free_unpacked(msg, NULL);
     return 0;
@@ -219,4 +225,12 @@ int peer_on_timer(struct peer *p, uint64_t now_ns)
     msg.echo = false;
     send_msg(p, MOTET__FRAME_TYPE__HEARTBEAT, &msg.base, now_ns);
     return 0;
+}
+
+uint64_t peer_next_ns(const struct peer *p)
+{
+    if (p->state != PEER_UP)
+        return p->since_ns + p->self->handshake_ns;
+    uint64_t send_ns = p->sent_ns + p->self->heartbeat_ns, dead_ns = p->heard_ns + p->self->dead_after_ns + CLOCK_NS_PER_MS;
+    return send_ns < dead_ns ? send_ns : dead_ns;
 }

@@ -67,5 +67,7 @@ void peer_start(struct peer *p, const struct peer_self *self, const char *networ
                 const struct peer_ops *ops, void *ctx, uint64_t now_ns);
 /* 0, or -EPROTO or -EACCES: refuse the other side with p->reason. */
 int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len, uint64_t now_ns);
-/* To be called at least once per heartbeat. 0, or -ETIMEDOUT: close, p->reason says why. */
+/* To be called at peer_next_ns, or more often. 0, or -ETIMEDOUT: close, p->reason says why. */
 int peer_on_timer(struct peer *p, uint64_t now_ns);
+/* When peer_on_timer wants to be called at the latest. */
+uint64_t peer_next_ns(const struct peer *p);
