@@ -40,6 +40,12 @@ static struct {
 } pollers[MAX_POLLERS];
 static int n_pollers;
 static void (*idle_fn)(void);
+int progress_n_sleepers;
+
+void progress_wake_now(void)
+{
+    inbox_wake_all();
+}
 
 void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 {
@@ -67,6 +73,8 @@ int progress_poll(void)
     for (int i = 0; i < n_pollers; i++)
         if (*pollers[i].n_active > 0)
             n += pollers[i].poll();
+    if (n > 0)
+        progress_wake_sleepers();
     return n;
 }
 
@@ -97,20 +105,31 @@ static enum wait_mode mode(void)
 
 static void sleep_once(void)
 {
-    int depth = lock_release();
-
-    atomic_store_explicit(&link_self.me->waiting_since_ns, clock_coarse_ns(), memory_order_relaxed);
-    atomic_store_explicit(&link_self.me->waiting, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&link_self.me->sleeps, 1, memory_order_relaxed);
+    struct segment_rank *me = link_self.me;
     uint64_t before_ns = clock_now_ns();
-    /* What waits in our own memory (a full ring) is retried soon; everything else rings the bell. */
-    inbox_sleep(someone_is_impatient() ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS);
+
+    atomic_store_explicit(&me->waiting_since_ns, clock_coarse_ns(), memory_order_relaxed);
+    atomic_store_explicit(&me->waiting, 1, memory_order_relaxed);
+    atomic_store_explicit(&me->sleeps, atomic_load_explicit(&me->sleeps, memory_order_relaxed) + 1, memory_order_relaxed);
+    if (inbox_sleep_begin()) {
+        /* What waits in our own memory (a full ring) is retried soon; everything else rings the bell. */
+        uint64_t piece_ns = someone_is_impatient() ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS;
+        progress_n_sleepers++;
+        int depth = lock_release();
+        inbox_sleep(piece_ns);
+        lock_resume(depth);
+        progress_n_sleepers--;
+    }
+    /* The announcement is everybody's: it stands while others sleep, and when it was used up, they must make it anew. */
+    if (progress_n_sleepers == 0)
+        inbox_sleep_end();
+    else if (!inbox_sleep_announced())
+        progress_wake_now();
     if (clock_now_ns() - before_ns > SLEEP_PIECE_NS / 2 && !link_alive()) {
         fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n", link_self.world_rank);
         _Exit(EXIT_FAILURE);
     }
-    atomic_store_explicit(&link_self.me->waiting, 0, memory_order_relaxed);
-    lock_resume(depth);
+    atomic_store_explicit(&me->waiting, 0, memory_order_relaxed);
 }
 
 static struct stranger stranger;

@@ -33,6 +33,17 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient);
 /* Called once in a wait that has found nothing for some microseconds: the time for work that the short path leaves undone. */
 void progress_on_idle(void (*fn)(void));
 
+/* Threads of this process that sleep in a wait. Whoever completes what one of them may wait for wakes them (MPI_THREAD_MULTIPLE; with one
+ * thread the number is always 0 here). */
+extern int progress_n_sleepers;
+void progress_wake_now(void);
+
+static inline void progress_wake_sleepers(void)
+{
+    if (__builtin_expect(progress_n_sleepers > 0, 0))
+        progress_wake_now();
+}
+
 struct progress_wait {
     uint64_t idle_since_ns; /* 0: not measured yet */
     uint32_t idle_polls;

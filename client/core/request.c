@@ -32,6 +32,7 @@ void request_complete(struct request *r, int error)
 {
     r->error = error;
     r->complete = true;
+    progress_wake_sleepers();
     if (r->orphan)
         destroy(r);
 }

@@ -5,7 +5,10 @@
  */
 #include "client/link/link.h"
 
+#include <limits.h>
 #include <stdlib.h>
+
+#include "base/thread.h"
 
 /* Messages taken from one ring before the next gets its turn. */
 #define BURST 32u
@@ -171,12 +174,30 @@ static bool has_news(void)
     return false;
 }
 
+bool inbox_sleep_begin(void)
+{
+    bell_sleep_begin(&link_self.me->bell, link_self.fenced);
+    return !has_news();
+}
+
 void inbox_sleep(uint64_t timeout_ns)
 {
-    struct bell *bell = &link_self.me->bell;
+    bell_sleep(&link_self.me->bell, timeout_ns);
+}
 
-    bell_sleep_begin(bell, link_self.fenced);
-    if (!has_news())
-        bell_sleep(bell, timeout_ns);
-    bell_sleep_end(bell);
+void inbox_sleep_end(void)
+{
+    bell_sleep_end(&link_self.me->bell);
+}
+
+bool inbox_sleep_announced(void)
+{
+    return atomic_load_explicit(&link_self.me->bell.sleeping, memory_order_relaxed) != 0;
+}
+
+void inbox_wake_all(void)
+{
+    /* Cleared first: one that has announced itself and is on its way into the futex must not fall asleep. */
+    atomic_store_explicit(&link_self.me->bell.sleeping, 0, memory_order_seq_cst);
+    thread_futex_wake(&link_self.me->bell.sleeping, INT_MAX);
 }

@@ -66,7 +66,17 @@ int inbox_init(inbox_handler *handler);
 void inbox_deinit(void);
 /* Handles what is there, a bounded number per ring. Returns how many messages. */
 int inbox_poll(void);
-/* Announces sleep, looks once more, and sleeps until a producer rings, at most timeout_ns. Returns at once if there is news. */
+/*
+ * Sleeping, in three steps, because a thread that sleeps must not hold the library lock: announce it and look once more (true: nothing
+ * there), sleep until a producer rings or timeout_ns is over, and take the announcement back. First and last with the lock.
+ * Threads share one bell; whoever takes news or an announcement away while others sleep must wake them.
+ */
+bool inbox_sleep_begin(void);
 void inbox_sleep(uint64_t timeout_ns);
+void inbox_sleep_end(void);
+/* Does the announcement still stand? A producer that rings takes it away. */
+bool inbox_sleep_announced(void);
+/* Ends everybody's sleep; they look again and announce anew. */
+void inbox_wake_all(void);
 
 #endif
