@@ -33,14 +33,16 @@ static int poison(struct up *up, const char *why)
 static int take(struct channel *ch, struct up *up, const struct ring_slot *slot)
 {
     struct channel_job *job = up->job;
-    uint32_t len = slot->len;
-    uint32_t peer = slot->peer;
+    /* Loaded once: the rank can write them while they are checked. */
+    uint32_t len = __atomic_load_n(&slot->len, __ATOMIC_RELAXED);
+    uint32_t peer = __atomic_load_n(&slot->peer, __ATOMIC_RELAXED);
+    uint16_t data_line = __atomic_load_n(&slot->data_line, __ATOMIC_RELAXED);
 
     if (len > ch->packet_bytes)
         return poison(up, "message longer than a packet");
     if (peer >= job->layout.shape.n_world)
         return poison(up, "destination rank that does not exist");
-    const void *payload = ring_payload(&up->ring, slot, len, slot->data_line);
+    const void *payload = ring_payload(&up->ring, slot, len, data_line);
     if (!payload)
         return poison(up, "payload outside of the ring");
 
