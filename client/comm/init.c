@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Init, MPI_Init_thread, MPI_Finalize, and the order in which the parts of the library come up and go down.
+ * MPI_Init, MPI_Init_thread, MPI_Finalize, and the order in which the parts of the library come up and go
+ * down.
  *
- * The world model and the sessions share one instance of the library, which the first of them starts. It ends with
- * MPI_Finalize in a program without sessions. After a session it stays until the process exits: another session may
- * follow, and a rank that has left its job cannot come back.
+ * The world model and the sessions share one instance of the library, which the first of them starts. It ends
+ * with MPI_Finalize in a program without sessions. After a session it stays until the process exits: another
+ * session may follow, and a rank that has left its job cannot come back.
  */
 #include "client/comm/init.h"
 
@@ -34,10 +35,10 @@ int init_level_of(const char *name)
         const char *name;
         int level;
     } levels[] = {
-        { "single", MPI_THREAD_SINGLE },
-        { "funneled", MPI_THREAD_FUNNELED },
-        { "serialized", MPI_THREAD_SERIALIZED },
-        { "multiple", MPI_THREAD_MULTIPLE },
+        {"single", MPI_THREAD_SINGLE},
+        {"funneled", MPI_THREAD_FUNNELED},
+        {"serialized", MPI_THREAD_SERIALIZED},
+        {"multiple", MPI_THREAD_MULTIPLE},
     };
     if (strncasecmp(name, "MPI_THREAD_", 11) == 0)
         name += 11;
@@ -55,7 +56,8 @@ static int level_from_environment(int *ret_level)
         return MPI_SUCCESS;
     int level = init_level_of(value);
     if (level < 0)
-        return err_set(MPI_ERR_OTHER, "MOTET_THREAD_LEVEL is %s, not single, funneled, serialized or multiple", value);
+        return err_set(MPI_ERR_OTHER,
+                       "MOTET_THREAD_LEVEL is %s, not single, funneled, serialized or multiple", value);
     *ret_level = level;
     return MPI_SUCCESS;
 }
@@ -115,7 +117,8 @@ static void stop(void)
     job_detach();
 }
 
-/* ---- who uses the library ---------------------------------------------------------------------------------------- */
+/* ---- who uses the library
+ * ---------------------------------------------------------------------------------------- */
 
 /* Two threads may both open the first session. */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
@@ -169,7 +172,8 @@ void init_release(void)
     pthread_mutex_unlock(&starting);
 }
 
-/* ---- the world model --------------------------------------------------------------------------------------------- */
+/* ---- the world model
+ * --------------------------------------------------------------------------------------------- */
 
 int mpi_init_thread(int *argc, char ***argv, int required, int *provided)
 {
@@ -226,7 +230,8 @@ int mpi_finalize(void)
     return MPI_SUCCESS;
 }
 
-/* ---- what dynamic processes will extend ------------------------------------------------------------------------------- */
+/* ---- what dynamic processes will extend
+ * ------------------------------------------------------------------------------- */
 
 int mpi_comm_get_parent(struct comm **ret_parent)
 {
@@ -236,7 +241,8 @@ int mpi_comm_get_parent(struct comm **ret_parent)
 
 int mpi_comm_disconnect(struct comm **comm)
 {
-    /* The barrier is what tells it from MPI_Comm_free: nothing is under way afterwards (MPI-5.0 section 11.10.4). */
+    /* The barrier is what tells it from MPI_Comm_free: nothing is under way afterwards (MPI-5.0
+     * section 11.10.4). */
     int err = mpi_barrier(*comm);
     return err ? err : mpi_comm_free(comm);
 }

@@ -2,8 +2,8 @@
 /*
  * Process sets: named groups of processes of the job (MPI-5.0 section 11.3.2).
  *
- * mpi://WORLD and mpi://SELF, which the standard demands, and motet://node/NAME for every node of the job. Sets follow from
- * where ranks were placed and never change.
+ * mpi://WORLD and mpi://SELF, which the standard demands, and motet://node/NAME for every node of the job.
+ * Sets follow from where ranks were placed and never change.
  */
 #ifndef MOTET_CLIENT_COMM_PSET_H
 #define MOTET_CLIENT_COMM_PSET_H
@@ -15,7 +15,8 @@ int pset_count(void);
 /* The name of set idx (0 .. pset_count() - 1), at most MPI_MAX_PSET_NAME_LEN with its end. */
 void pset_name(int idx, char *name);
 
-/* The index of a set by its name, -1 for none. Names of the standard are compared without regard to case, as URIs are. */
+/* The index of a set by its name, -1 for none. Names of the standard are compared without regard to case, as
+ * URIs are. */
 int pset_find(const char *name);
 
 /* Whether a process (index in the job) is a member. */

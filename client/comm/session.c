@@ -2,8 +2,8 @@
 /*
  * Sessions (MPI-5.0 section 11.3): handles under which independent parts of a program use MPI.
  *
- * All sessions and the world model share one instance of the library (init.c); a session is a user of it with an error
- * handler, a thread level and a buffer of its own.
+ * All sessions and the world model share one instance of the library (init.c); a session is a user of it with
+ * an error handler, a thread level and a buffer of its own.
  */
 #include "client/core/session.h"
 
@@ -29,7 +29,7 @@ static int new_session(int level, struct errhandler *errhandler, struct session 
     struct session *session = calloc(1, sizeof *session);
     if (!session)
         return err_set(MPI_ERR_NO_MEM, "no memory for a session");
-    session->obj = (struct object){ .refs = 1, .kind = OBJECT_SESSION };
+    session->obj = (struct object){.refs = 1, .kind = OBJECT_SESSION};
     session->thread_level = level;
     int err = errhandler_assign(&session->errhandler, errhandler, ERRHANDLER_SESSION);
     if (!err && !handle_new(&session->obj))
@@ -111,7 +111,8 @@ int mpi_session_get_info(struct session *session, struct info **ret_info_used)
     return publish_pair("thread_level", name_of_level(session->thread_level), ret_info_used);
 }
 
-/* ---- process sets ----------------------------------------------------------------------------------------------- */
+/* ---- process sets
+ * ----------------------------------------------------------------------------------------------- */
 
 int mpi_session_get_num_psets(struct session *session, struct info *info, int *npset_names)
 {
@@ -121,7 +122,8 @@ int mpi_session_get_num_psets(struct session *session, struct info *info, int *n
     return MPI_SUCCESS;
 }
 
-int mpi_session_get_nth_pset(struct session *session, struct info *info, int n, int *pset_len, char *pset_name_out)
+int mpi_session_get_nth_pset(struct session *session, struct info *info, int n, int *pset_len,
+                             char *pset_name_out)
 {
     (void)session;
     (void)info;
@@ -170,7 +172,8 @@ int mpi_group_from_session_pset(struct session *session, const char *name, struc
     return group_publish(group, ret_newgroup);
 }
 
-/* ---- error handlers ---------------------------------------------------------------------------------------------- */
+/* ---- error handlers
+ * ---------------------------------------------------------------------------------------------- */
 
 int mpi_session_set_errhandler(struct session *session, struct errhandler *errhandler)
 {

@@ -2,12 +2,13 @@
 /*
  * Partitioned communication (MPI-5.0 chapter 4): a persistent transfer whose parts are released one by one.
  *
- * The partitions of the sender are messages of their own in a context of their own, so nothing waits for the slowest part
- * and the usual protocols carry them. When a send is set up it announces itself under the user's tag: how many parts, how
- * long, and the tags they will have, a range of negative numbers that this process uses for no other send. Announcements
- * meet receives in the order in which both were set up, which is what the standard asks; from the first start on, the
- * receiver posts one receive for each of the sender's parts, straight into its buffer where their borders are borders of
- * its elements. The k-th start of one side meets the k-th start of the other, since messages of a tag keep their order.
+ * The partitions of the sender are messages of their own in a context of their own, so nothing waits for the
+ * slowest part and the usual protocols carry them. When a send is set up it announces itself under the user's
+ * tag: how many parts, how long, and the tags they will have, a range of negative numbers that this process
+ * uses for no other send. Announcements meet receives in the order in which both were set up, which is what
+ * the standard asks; from the first start on, the receiver posts one receive for each of the sender's parts,
+ * straight into its buffer where their borders are borders of its elements. The k-th start of one side meets
+ * the k-th start of the other, since messages of a tag keep their order.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -104,7 +105,8 @@ static int post_part(struct partitioned *p, int i)
         count = type->size ? p->part_bytes / type->size : 0;
         buf = datatype_at(type, p->buf, type->size ? first_byte / type->size : 0);
     }
-    return p2p_irecv(buf, count, type, p->peer, p->first_tag + i, p->base.comm, P2P_CONTEXT_PARTITIONED, &p->parts[i]);
+    return p2p_irecv(buf, count, type, p->peer, p->first_tag + i, p->base.comm, P2P_CONTEXT_PARTITIONED,
+                     &p->parts[i]);
 }
 
 static int post_parts(struct partitioned *p)
@@ -128,8 +130,10 @@ static int meet(struct partitioned *p)
     p->part_bytes = a.part_bytes;
     p->first_tag = a.first_tag;
     if (a.n_parts * a.part_bytes > room)
-        return err_set(MPI_ERR_TRUNCATE, "a partitioned send of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
-                       (long long)(a.n_parts * a.part_bytes), p->tag, p->peer, (long long)room);
+        return err_set(
+            MPI_ERR_TRUNCATE,
+            "a partitioned send of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
+            (long long)(a.n_parts * a.part_bytes), p->tag, p->peer, (long long)room);
     bool within_elements = p->type->size > 0 && a.part_bytes % p->type->size != 0;
     p->parts = calloc((size_t)a.n_parts + 1, sizeof(struct request *));
     if (within_elements)
@@ -221,7 +225,9 @@ static void destroy(struct request *r)
     struct partitioned *p = (struct partitioned *)r;
 
     if (p->setup)
-        request_release(&p->setup->base); /* stays posted: the announcement that belongs to it must meet no other receive */
+        request_release(
+            &p->setup
+                 ->base); /* stays posted: the announcement that belongs to it must meet no other receive */
     type_unref(p->type);
     comm_unref(p->base.comm);
     free(p->parts);
@@ -249,8 +255,8 @@ static int start(struct request *r)
 
 static const struct request_ops partitioned_ops = {.destroy = destroy, .start = start};
 
-static int init(bool sending, void *buf, int partitions, MPI_Count count, struct datatype *type, int peer, int tag,
-                struct comm *comm, struct request **ret_request)
+static int init(bool sending, void *buf, int partitions, MPI_Count count, struct datatype *type, int peer,
+                int tag, struct comm *comm, struct request **ret_request)
 {
     int first_tag = 0;
     int err = sending ? take_tags(partitions, &first_tag) : MPI_SUCCESS;
@@ -300,8 +306,8 @@ static int init(bool sending, void *buf, int partitions, MPI_Count count, struct
     return request_publish(MPI_SUCCESS, ret_request);
 }
 
-int mpi_psend_init(const void *buf, int partitions, MPI_Count count, struct datatype *datatype, int dest, int tag,
-                   struct comm *comm, struct info *info, struct request **ret_request)
+int mpi_psend_init(const void *buf, int partitions, MPI_Count count, struct datatype *datatype, int dest,
+                   int tag, struct comm *comm, struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known */
     return init(true, (void *)buf, partitions, count, datatype, dest, tag, comm, ret_request);
@@ -332,8 +338,8 @@ static int ready(struct partitioned *p, int i)
         return MPI_SUCCESS;
     if (i < p->n_done || p->parts[i])
         return err_set(MPI_ERR_ARG, "partition %d has been marked ready already", i);
-    return p2p_isend(datatype_at(p->type, p->buf, i * p->count), p->count, p->type, p->peer, p->first_tag + i, p->base.comm,
-                     P2P_CONTEXT_PARTITIONED, P2P_STANDARD, &p->parts[i]);
+    return p2p_isend(datatype_at(p->type, p->buf, i * p->count), p->count, p->type, p->peer, p->first_tag + i,
+                     p->base.comm, P2P_CONTEXT_PARTITIONED, P2P_STANDARD, &p->parts[i]);
 }
 
 static int check_sender(struct request *request, struct partitioned **ret_sender)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cartesian topologies (MPI-5.0 section 8.5). Ranks lie in row-major order: the last dimension runs fastest. */
+/* Cartesian topologies (MPI-5.0 section 8.5). Ranks lie in row-major order: the last dimension runs fastest.
+ */
 #include "client/abi/semantics.h"
 #include "client/comm/split.h"
 #include "client/core/err.h"
@@ -18,7 +19,8 @@ static int count_places(int ndims, const int dims[], int size, int *ret_n)
             return err_set(MPI_ERR_DIMS, "dims[%d] is %d, but must be positive", i, dims[i]);
         n *= dims[i];
         if (n > size)
-            return err_set(MPI_ERR_DIMS, "the grid has more places than the communicator has processes (%d)", size);
+            return err_set(MPI_ERR_DIMS, "the grid has more places than the communicator has processes (%d)",
+                           size);
     }
     *ret_n = (int)n;
     return MPI_SUCCESS;
@@ -48,7 +50,8 @@ static int step(int n_dims, const int *dims, const int *periods, const int *coor
 }
 
 /* `coords` is filled for the rank. */
-static void fill_neighbors(int rank, int n_dims, const int *dims, const int *periods, int *coords, int *neighbors)
+static void fill_neighbors(int rank, int n_dims, const int *dims, const int *periods, int *coords,
+                           int *neighbors)
 {
     coords_of(rank, n_dims, dims, coords);
     for (int d = 0; d < n_dims; d++) {
@@ -97,7 +100,8 @@ static int *order(const struct comm *comm, int n, int n_dims, const int *dims, c
                 first[i + 1] = first[i] + degree;
                 fill_neighbors(i, n_dims, dims, periods, coords, edges + first[i]);
             }
-            better = reorder_cart(&(struct reorder_graph){ n, first, edges, NULL }, nodes, n_dims, dims, members);
+            better =
+                reorder_cart(&(struct reorder_graph){n, first, edges, NULL}, nodes, n_dims, dims, members);
         }
         free(first);
         free(edges);
@@ -193,7 +197,8 @@ int mpi_cart_rank(struct comm *comm, const int coords[], int *rank)
         int c = coords[i];
         if (c < 0 || c >= topo->dims[i]) {
             if (!topo->periods[i])
-                return err_set(MPI_ERR_ARG, "coords[%d] is %d, not in 0..%d of a dimension that is not periodic", i, c,
+                return err_set(MPI_ERR_ARG,
+                               "coords[%d] is %d, not in 0..%d of a dimension that is not periodic", i, c,
                                topo->dims[i] - 1);
             c = (c % topo->dims[i] + topo->dims[i]) % topo->dims[i];
         }
@@ -210,14 +215,17 @@ int mpi_cart_shift(struct comm *comm, int direction, int disp, int *rank_source,
         return err;
     const struct topo *topo = comm->topo;
     if (direction < 0 || direction >= topo->n_dims)
-        return err_set(MPI_ERR_ARG, "direction is %d, but the grid has %d dimensions", direction, topo->n_dims);
+        return err_set(MPI_ERR_ARG, "direction is %d, but the grid has %d dimensions", direction,
+                       topo->n_dims);
     *rank_source = step(topo->n_dims, topo->dims, topo->periods, topo->coords, direction, -(long long)disp);
     *rank_dest = step(topo->n_dims, topo->dims, topo->periods, topo->coords, direction, disp);
     return MPI_SUCCESS;
 }
 
-/* The dimensions that are kept or (keep false) dropped; the rank of the own coordinates in that smaller grid. */
-static int sub_rank(const struct topo *topo, const int *remain_dims, bool keep, int *dims, int *periods, int *ret_n_dims)
+/* The dimensions that are kept or (keep false) dropped; the rank of the own coordinates in that smaller grid.
+ */
+static int sub_rank(const struct topo *topo, const int *remain_dims, bool keep, int *dims, int *periods,
+                    int *ret_n_dims)
 {
     int rank = 0, n = 0;
     for (int i = 0; i < topo->n_dims; i++) {

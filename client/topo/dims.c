@@ -2,9 +2,10 @@
 /*
  * MPI_Dims_create: factors as close to each other as possible, in falling order.
  *
- * Of all ways to write n as a product of k factors, the one whose largest factor is least, among those the one whose
- * second largest is least, and so on. Found by trying the divisors of n from the k-th root of n upwards; numbers of
- * processes have at most some hundreds of divisors, and the first that is tried mostly does.
+ * Of all ways to write n as a product of k factors, the one whose largest factor is least, among those the
+ * one whose second largest is least, and so on. Found by trying the divisors of n from the k-th root of n
+ * upwards; numbers of processes have at most some hundreds of divisors, and the first that is tried mostly
+ * does.
  */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
@@ -81,7 +82,8 @@ int mpi_dims_create(int nnodes, int ndims, int dims[])
     if (ndims == 0)
         return MPI_SUCCESS;
     if (nnodes % fixed || (n_free == 0 && fixed != nnodes))
-        return err_set(MPI_ERR_DIMS, "%d processes cannot be laid out with the dimensions that are given", nnodes);
+        return err_set(MPI_ERR_DIMS, "%d processes cannot be laid out with the dimensions that are given",
+                       nnodes);
     if (n_free == 0)
         return MPI_SUCCESS;
     struct divisors *d = malloc(sizeof *d);

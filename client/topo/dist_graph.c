@@ -2,9 +2,9 @@
 /*
  * Distributed graph topologies (MPI-5.0 section 8.5.4): each process knows its own edges only.
  *
- * In the general form anybody may name any edge, so edges travel to both of their ends first (two alltoallv). Where the
- * order of ranks may change and there are several nodes, every process then learns the whole graph once and they all
- * compute the same order.
+ * In the general form anybody may name any edge, so edges travel to both of their ends first (two alltoallv).
+ * Where the order of ranks may change and there are several nodes, every process then learns the whole graph
+ * once and they all compute the same order.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
@@ -38,7 +38,8 @@ static int new_dist_graph(const struct adjacency *a, bool weighted, struct topo 
     struct topo *topo = topo_new(MPI_DIST_GRAPH, weighted ? 2 * n : n);
     if (!topo)
         return no_memory(n);
-    int *in = topo->ints, *out = in + a->n_in, *in_weights = out + a->n_out, *out_weights = in_weights + a->n_in;
+    int *in = topo->ints, *out = in + a->n_in, *in_weights = out + a->n_out,
+        *out_weights = in_weights + a->n_in;
     copy_ints(in, a->in, a->n_in);
     copy_ints(out, a->out, a->n_out);
     if (weighted) {
@@ -56,12 +57,14 @@ static int new_dist_graph(const struct adjacency *a, bool weighted, struct topo 
     return MPI_SUCCESS;
 }
 
-/* ---- the order of ranks ----------------------------------------------------------------------------------------- */
+/* ---- the order of ranks
+ * ----------------------------------------------------------------------------------------- */
 
 /* A graph of more ints than this stays in its order: everybody would have to hold all of it. 64 MiB. */
 #define MAX_GATHERED (16 << 20)
 
-/* The whole graph as every process gets it: for place i, edges from first[i] on, its in-edges before its out-edges. */
+/* The whole graph as every process gets it: for place i, edges from first[i] on, its in-edges before its
+ * out-edges. */
 struct whole {
     int *first;   /* [size + 1] */
     int *n_in;    /* [size] */
@@ -77,12 +80,13 @@ static void free_whole(struct whole *w)
     free(w->weights);
 }
 
-static int gather_row(struct schedule *s, const int *row, int n, int *rows, const struct whole *w, const int *counts)
+static int gather_row(struct schedule *s, const int *row, int n, int *rows, const struct whole *w,
+                      const int *counts)
 {
-    struct blocks all = { .buf = rows,
-                          .type = datatype_predefined(MPI_INT),
-                          .counts = intvec_of_int(counts),
-                          .displs = intvec_of_int(w->first) };
+    struct blocks all = {.buf = rows,
+                         .type = datatype_predefined(MPI_INT),
+                         .counts = intvec_of_int(counts),
+                         .displs = intvec_of_int(w->first)};
     coll_allgather(s, row, n, all.type, &all);
     return s->err;
 }
@@ -92,16 +96,16 @@ static int gather_graph(struct comm *comm, const struct adjacency *a, bool weigh
 {
     size_t size = (size_t)comm->size;
     int *degrees = malloc(2 * size * sizeof(int)), *counts = malloc(size * sizeof(int));
-    int n = a->n_in + a->n_out, mine[2] = { a->n_in, a->n_out };
+    int n = a->n_in + a->n_out, mine[2] = {a->n_in, a->n_out};
     int *row = malloc(((size_t)n + 1) * sizeof(int));
     int err = MPI_SUCCESS;
-    *w = (struct whole){ .first = malloc((size + 1) * sizeof(int)), .n_in = malloc(size * sizeof(int)) };
+    *w = (struct whole){.first = malloc((size + 1) * sizeof(int)), .n_in = malloc(size * sizeof(int))};
     if (!degrees || !counts || !row || !w->first || !w->n_in) {
         err = no_memory(n);
         goto out;
     }
     struct schedule s;
-    struct blocks pairs = { .buf = degrees, .type = datatype_predefined(MPI_INT), .count = 2 };
+    struct blocks pairs = {.buf = degrees, .type = datatype_predefined(MPI_INT), .count = 2};
     schedule_begin(&s, comm, coll_next_tag(comm));
     coll_allgather(&s, mine, 2, pairs.type, &pairs);
     long long total = 0;
@@ -137,8 +141,8 @@ out:
     return err;
 }
 
-/* Gathers the graph and finds an order. *ret_members is NULL when ranks keep theirs; otherwise *a becomes what belongs to
- * this process's new place, in memory of *w. */
+/* Gathers the graph and finds an order. *ret_members is NULL when ranks keep theirs; otherwise *a becomes
+ * what belongs to this process's new place, in memory of *w. */
 static int order(struct comm *comm, struct adjacency *a, bool weighted, struct whole *w, int **ret_members)
 {
     bool several;
@@ -151,7 +155,7 @@ static int order(struct comm *comm, struct adjacency *a, bool weighted, struct w
     int err = gather_graph(comm, a, weighted, w);
     int *members = malloc((size_t)comm->size * sizeof(int));
     if (!err && members && w->edges &&
-        reorder_graph(&(struct reorder_graph){ comm->size, w->first, w->edges, w->weights }, nodes, members)) {
+        reorder_graph(&(struct reorder_graph){comm->size, w->first, w->edges, w->weights}, nodes, members)) {
         int place = topo_place(members, comm->size, comm->rank), first = w->first[place];
         a->n_in = w->n_in[place];
         a->n_out = w->first[place + 1] - first - a->n_in;
@@ -169,7 +173,7 @@ static int order(struct comm *comm, struct adjacency *a, bool weighted, struct w
 
 static int create(struct comm *comm, struct adjacency *a, bool weighted, int reorder, struct comm **ret_comm)
 {
-    struct whole w = { NULL, NULL, NULL, NULL };
+    struct whole w = {NULL, NULL, NULL, NULL};
     struct topo *topo = NULL;
     int *members = NULL;
     int err = reorder ? order(comm, a, weighted, &w, &members) : MPI_SUCCESS;
@@ -182,7 +186,8 @@ static int create(struct comm *comm, struct adjacency *a, bool weighted, int reo
     return err;
 }
 
-/* ---- the adjacent form ------------------------------------------------------------------------------------------ */
+/* ---- the adjacent form
+ * ------------------------------------------------------------------------------------------ */
 
 static int check_ranks(const struct comm *comm, const char *argument, int n, const int *ranks)
 {
@@ -207,9 +212,10 @@ static int check_weights(const char *argument, int n, const int *weights)
     return MPI_SUCCESS;
 }
 
-int mpi_dist_graph_create_adjacent(struct comm *comm_old, int indegree, const int sources[], const int *sourceweights,
-                                   int outdegree, const int destinations[], const int *destweights, struct info *info,
-                                   int reorder, struct comm **ret_comm_dist_graph)
+int mpi_dist_graph_create_adjacent(struct comm *comm_old, int indegree, const int sources[],
+                                   const int *sourceweights, int outdegree, const int destinations[],
+                                   const int *destweights, struct info *info, int reorder,
+                                   struct comm **ret_comm_dist_graph)
 {
     (void)info; /* no hints are known for topologies */
     bool weighted = sourceweights != MPI_UNWEIGHTED;
@@ -226,11 +232,12 @@ int mpi_dist_graph_create_adjacent(struct comm *comm_old, int indegree, const in
         err = err_set(MPI_ERR_ARG, "only one of sourceweights and destweights is MPI_UNWEIGHTED");
     if (err)
         return err;
-    struct adjacency a = { indegree, outdegree, sources, destinations, sourceweights, destweights };
+    struct adjacency a = {indegree, outdegree, sources, destinations, sourceweights, destweights};
     return create(comm_old, &a, weighted, reorder, ret_comm_dist_graph);
 }
 
-/* ---- the general form ------------------------------------------------------------------------------------------- */
+/* ---- the general form
+ * ------------------------------------------------------------------------------------------- */
 
 /* An edge as it travels to one of its ends: the other end and the weight. */
 struct half {
@@ -244,9 +251,10 @@ struct statement {
     long long n_edges;
 };
 
-/* Sends every edge to its source (to_source) or its destination. The result is malloced: by rank that named the edge,
- * and then in the order in which it did, so that both ends see parallel edges in one order. */
-static int deliver(struct comm *comm, const struct statement *st, bool to_source, struct half **ret_halves, int *ret_n)
+/* Sends every edge to its source (to_source) or its destination. The result is malloced: by rank that named
+ * the edge, and then in the order in which it did, so that both ends see parallel edges in one order. */
+static int deliver(struct comm *comm, const struct statement *st, bool to_source, struct half **ret_halves,
+                   int *ret_n)
 {
     size_t size = (size_t)comm->size;
     MPI_Count *memory = calloc(4 * size + 1, sizeof(MPI_Count));
@@ -267,7 +275,7 @@ static int deliver(struct comm *comm, const struct statement *st, bool to_source
         for (int j = 0; j < st->degrees[i]; j++, k++) {
             int source = st->sources[i], dest = st->destinations[k];
             MPI_Count *at = &at_out[to_source ? source : dest];
-            out[*at / 2] = (struct half){ to_source ? dest : source, st->weights ? st->weights[k] : 1 };
+            out[*at / 2] = (struct half){to_source ? dest : source, st->weights ? st->weights[k] : 1};
             *at += 2;
         }
     }
@@ -275,8 +283,8 @@ static int deliver(struct comm *comm, const struct statement *st, bool to_source
         at_out[r] -= n_out[r];
 
     struct schedule s;
-    struct blocks send = { .buf = n_out, .type = datatype_predefined(MPI_COUNT), .count = 1 };
-    struct blocks recv = { .buf = n_in, .type = send.type, .count = 1 };
+    struct blocks send = {.buf = n_out, .type = datatype_predefined(MPI_COUNT), .count = 1};
+    struct blocks recv = {.buf = n_in, .type = send.type, .count = 1};
     schedule_begin(&s, comm, coll_next_tag(comm));
     coll_alltoall(&s, &send, &recv);
     MPI_Count total = 0;
@@ -290,8 +298,8 @@ static int deliver(struct comm *comm, const struct statement *st, bool to_source
         s.err = no_memory(total / 2);
     }
     struct datatype *int_type = datatype_predefined(MPI_INT);
-    send = (struct blocks){ out, int_type, 0, intvec_of_count(n_out), intvec_of_count(at_out), NULL };
-    recv = (struct blocks){ in, int_type, 0, intvec_of_count(n_in), intvec_of_count(at_in), NULL };
+    send = (struct blocks){out, int_type, 0, intvec_of_count(n_out), intvec_of_count(at_out), NULL};
+    recv = (struct blocks){in, int_type, 0, intvec_of_count(n_in), intvec_of_count(at_in), NULL};
     coll_alltoall(&s, &send, &recv);
     int err = schedule_end(&s);
     free(memory);
@@ -339,7 +347,7 @@ int mpi_dist_graph_create(struct comm *comm_old, int n, const int sources[], con
 {
     (void)info; /* no hints are known for topologies */
     bool weighted = weights != MPI_UNWEIGHTED;
-    struct statement st = { n, sources, degrees, destinations, weights, 0 };
+    struct statement st = {n, sources, degrees, destinations, weights, 0};
     int err = topo_check_intra(comm_old);
     if (!err)
         err = check_statement(comm_old, &st);
@@ -348,7 +356,7 @@ int mpi_dist_graph_create(struct comm *comm_old, int n, const int sources[], con
     if (!weighted || st.n_edges == 0)
         st.weights = NULL;
     struct half *in_halves = NULL, *out_halves = NULL;
-    struct adjacency a = { 0, 0, NULL, NULL, NULL, NULL };
+    struct adjacency a = {0, 0, NULL, NULL, NULL, NULL};
     err = deliver(comm_old, &st, true, &out_halves, &a.n_out);
     if (!err)
         err = deliver(comm_old, &st, false, &in_halves, &a.n_in);
@@ -356,7 +364,7 @@ int mpi_dist_graph_create(struct comm *comm_old, int n, const int sources[], con
     if (!err && (!in || !out))
         err = no_memory((long long)a.n_in + a.n_out);
     if (!err) {
-        a = (struct adjacency){ a.n_in, a.n_out, in, out, in + a.n_in, out + a.n_out };
+        a = (struct adjacency){a.n_in, a.n_out, in, out, in + a.n_in, out + a.n_out};
         err = create(comm_old, &a, weighted, reorder, ret_comm_dist_graph);
     }
     free(in);
@@ -366,7 +374,8 @@ int mpi_dist_graph_create(struct comm *comm_old, int n, const int sources[], con
     return err;
 }
 
-/* ---- inquiry ---------------------------------------------------------------------------------------------------- */
+/* ---- inquiry
+ * ---------------------------------------------------------------------------------------------------- */
 
 int mpi_dist_graph_neighbors_count(struct comm *comm, int *indegree, int *outdegree, int *weighted)
 {
@@ -388,8 +397,8 @@ static void give(const int *ranks, const int *weights, int n, int room, int *ret
         copy_ints(ret_weights, weights, n);
 }
 
-int mpi_dist_graph_neighbors(struct comm *comm, int maxindegree, int sources[], int *sourceweights, int maxoutdegree,
-                             int destinations[], int *destweights)
+int mpi_dist_graph_neighbors(struct comm *comm, int maxindegree, int sources[], int *sourceweights,
+                             int maxoutdegree, int destinations[], int *destweights)
 {
     int err = topo_check_kind(comm, MPI_DIST_GRAPH);
     if (err)

@@ -52,7 +52,7 @@ static int *order(const struct comm *comm, int n, const int indx[], const int ed
         if (members && first) {
             first[0] = 0;
             memcpy(first + 1, indx, (size_t)n * sizeof(int));
-            better = reorder_graph(&(struct reorder_graph){ n, first, edges, NULL }, nodes, members);
+            better = reorder_graph(&(struct reorder_graph){n, first, edges, NULL}, nodes, members);
         }
     }
     free(first);
@@ -113,7 +113,8 @@ int mpi_graph_get(struct comm *comm, int maxindex, int maxedges, int indx[], int
     const struct topo *topo = comm->topo;
     int n_edges = topo->index[topo->n_nodes - 1];
     if (maxindex < topo->n_nodes || maxedges < n_edges)
-        return err_set(MPI_ERR_ARG, "maxindex is %d and maxedges is %d, but the graph has %d nodes and %d edges", maxindex,
+        return err_set(MPI_ERR_ARG,
+                       "maxindex is %d and maxedges is %d, but the graph has %d nodes and %d edges", maxindex,
                        maxedges, topo->n_nodes, n_edges);
     memcpy(indx, topo->index, (size_t)topo->n_nodes * sizeof(int));
     if (n_edges > 0)
@@ -141,7 +142,8 @@ int mpi_graph_neighbors(struct comm *comm, int rank, int maxneighbors, int neigh
         return err;
     int first = first_edge(comm->topo, rank), n = comm->topo->index[rank] - first;
     if (n > maxneighbors)
-        return err_set(MPI_ERR_ARG, "maxneighbors is %d, but rank %d has %d neighbors", maxneighbors, rank, n);
+        return err_set(MPI_ERR_ARG, "maxneighbors is %d, but rank %d has %d neighbors", maxneighbors, rank,
+                       n);
     if (n > 0)
         memcpy(neighbors, comm->topo->edges + first, (size_t)n * sizeof(int));
     return MPI_SUCCESS;

@@ -2,10 +2,11 @@
 /*
  * Neighbourhood collectives (MPI-5.0 section 8.6): blocking, nonblocking and persistent.
  *
- * Every transfer is posted at once: the neighbours are few and the messages independent. A neighbour that is listed
- * several times (parallel edges, a periodic dimension of one or two ranks) gets several messages under one tag, told apart
- * by their order alone. In a grid, what leaves downwards arrives from above, so receives are posted with the two
- * directions of each dimension exchanged (section 8.6, buffers of periodic dimensions of size 1 and 2).
+ * Every transfer is posted at once: the neighbours are few and the messages independent. A neighbour that is
+ * listed several times (parallel edges, a periodic dimension of one or two ranks) gets several messages under
+ * one tag, told apart by their order alone. In a grid, what leaves downwards arrives from above, so receives
+ * are posted with the two directions of each dimension exchanged (section 8.6, buffers of periodic dimensions
+ * of size 1 and 2).
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
@@ -25,7 +26,8 @@ static void exchange(struct schedule *s, const struct blocks *send, bool send_sa
     for (int i = 0; i < topo->n_out; i++) {
         int block = send_same ? 0 : i;
         if (topo->out[i] != MPI_PROC_NULL && blocks_bytes(send, block) > 0)
-            schedule_isend(s, blocks_at(send, block), blocks_count(send, block), blocks_type(send, block), topo->out[i]);
+            schedule_isend(s, blocks_at(send, block), blocks_count(send, block), blocks_type(send, block),
+                           topo->out[i]);
     }
     schedule_wait(s);
 }
@@ -38,17 +40,20 @@ static int check_vector(const char *argument, struct intvec counts, const MPI_Da
     for (int i = 0; i < n; i++) {
         MPI_Count count = intvec_at(counts, i);
         if (count < 0)
-            return err_set(MPI_ERR_COUNT, "%s[%d] is %lld, but must not be negative", argument, i, (long long)count);
+            return err_set(MPI_ERR_COUNT, "%s[%d] is %lld, but must not be negative", argument, i,
+                           (long long)count);
         const struct datatype *type = types && count > 0 ? datatype_from_handle(types[i]) : NULL;
         if (types && count > 0 && (!type || !type->committed))
-            return err_set(MPI_ERR_TYPE, "the datatype that belongs to %s[%d] is no committed one", argument, i);
+            return err_set(MPI_ERR_TYPE, "the datatype that belongs to %s[%d] is no committed one", argument,
+                           i);
     }
     return MPI_SUCCESS;
 }
 
-/* Writes the exchange unless an argument is wrong, which then is the schedule's error. Vectors are checked where given. */
-static void write_exchange(struct schedule *s, const struct blocks *send, bool send_same, const struct blocks *recv,
-                           bool vectors)
+/* Writes the exchange unless an argument is wrong, which then is the schedule's error. Vectors are checked
+ * where given. */
+static void write_exchange(struct schedule *s, const struct blocks *send, bool send_same,
+                           const struct blocks *recv, bool vectors)
 {
     const struct topo *topo = s->view.comm->topo;
     s->err = topo_check_kind(s->view.comm, 0);
@@ -63,8 +68,8 @@ static void write_exchange(struct schedule *s, const struct blocks *send, bool s
 static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                       void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
 {
-    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .count = sendcount };
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .count = recvcount };
+    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     write_exchange(s, &send, true, &recv, false);
 }
 
@@ -77,8 +82,8 @@ int mpi_neighbor_allgather(const void *sendbuf, MPI_Count sendcount, struct data
     return schedule_end(&s);
 }
 
-int mpi_ineighbor_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                            MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
+int mpi_ineighbor_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                            void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
                             struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
@@ -98,18 +103,18 @@ int mpi_neighbor_allgather_init(const void *sendbuf, MPI_Count sendcount, struct
     return coll_request_persist(s, ret_request);
 }
 
-static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                       void *recvbuf, struct intvec recvcounts, struct intvec displs,
-                       struct datatype *recvtype)
+static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                       struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
+                       struct intvec displs, struct datatype *recvtype)
 {
-    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .count = sendcount };
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs };
+    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs};
     write_exchange(s, &send, true, &recv, true);
 }
 
-int mpi_neighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                            struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
-                            struct comm *comm)
+int mpi_neighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                            void *recvbuf, struct intvec recvcounts, struct intvec displs,
+                            struct datatype *recvtype, struct comm *comm)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -142,8 +147,8 @@ int mpi_neighbor_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struc
 static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                      void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
 {
-    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .count = sendcount };
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .count = recvcount };
+    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     write_exchange(s, &send, false, &recv, false);
 }
 
@@ -177,12 +182,12 @@ int mpi_neighbor_alltoall_init(const void *sendbuf, MPI_Count sendcount, struct 
     return coll_request_persist(s, ret_request);
 }
 
-static void alltoallv(struct schedule *s, const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
-                      struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
-                      struct intvec rdispls, struct datatype *recvtype)
+static void alltoallv(struct schedule *s, const void *sendbuf, struct intvec sendcounts,
+                      struct intvec sdispls, struct datatype *sendtype, void *recvbuf,
+                      struct intvec recvcounts, struct intvec rdispls, struct datatype *recvtype)
 {
-    struct blocks send = { .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls };
-    struct blocks recv = { .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls };
+    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls};
+    struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls};
     write_exchange(s, &send, false, &recv, true);
 }
 
@@ -219,12 +224,13 @@ int mpi_neighbor_alltoallv_init(const void *sendbuf, struct intvec sendcounts, s
     return coll_request_persist(s, ret_request);
 }
 
-static void alltoallw(struct schedule *s, const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
-                      const MPI_Datatype sendtypes[], void *recvbuf, struct intvec recvcounts,
-                      struct intvec rdispls, const MPI_Datatype recvtypes[])
+static void alltoallw(struct schedule *s, const void *sendbuf, struct intvec sendcounts,
+                      struct intvec sdispls, const MPI_Datatype sendtypes[], void *recvbuf,
+                      struct intvec recvcounts, struct intvec rdispls, const MPI_Datatype recvtypes[])
 {
-    struct blocks send = { .buf = (void *)sendbuf, .types = sendtypes, .counts = sendcounts, .displs = sdispls };
-    struct blocks recv = { .buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls };
+    struct blocks send = {
+        .buf = (void *)sendbuf, .types = sendtypes, .counts = sendcounts, .displs = sdispls};
+    struct blocks recv = {.buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls};
     write_exchange(s, &send, false, &recv, true);
 }
 

@@ -8,11 +8,11 @@
 /* What is at hand while orders are tried. All arrays have n elements. */
 struct search {
     const struct reorder_graph *g;
-    int *rank_node;  /* number of the node of each rank, nodes numbered as they appear */
-    int *capacity;   /* ranks on each node */
+    int *rank_node; /* number of the node of each rank, nodes numbered as they appear */
+    int *capacity;  /* ranks on each node */
     int n_nodes;
-    int *node_at;    /* the order under trial: node of each place */
-    int *best;       /* the best so far */
+    int *node_at; /* the order under trial: node of each place */
+    int *best;    /* the best so far */
     long long best_crossing;
 };
 
@@ -35,7 +35,8 @@ static void judge(struct search *s)
     }
 }
 
-/* ---- growing regions ------------------------------------------------------------------------------------------- */
+/* ---- growing regions
+ * ------------------------------------------------------------------------------------------- */
 
 /* A heap of places by what they would save; entries go stale when the gain of their place grows. */
 struct candidate {
@@ -82,12 +83,13 @@ static struct candidate heap_pop(struct heap *h)
     return top;
 }
 
-/* Greedy graph growing (Karypis and Kumar 1998, section 3.2): each node in turn takes the place that has most edges into
- * what it holds already, from a first free place on. Follows edges in the direction they are listed; O(E log E). */
+/* Greedy graph growing (Karypis and Kumar 1998, section 3.2): each node in turn takes the place that has most
+ * edges into what it holds already, from a first free place on. Follows edges in the direction they are
+ * listed; O(E log E). */
 static void try_growing(struct search *s)
 {
     const struct reorder_graph *g = s->g;
-    struct heap heap = { .entries = malloc(((size_t)g->first[g->n] + 1) * sizeof(struct candidate)) };
+    struct heap heap = {.entries = malloc(((size_t)g->first[g->n] + 1) * sizeof(struct candidate))};
     long long *gain = malloc((size_t)g->n * sizeof *gain);
     int next_free = 0;
     for (int i = 0; i < g->n; i++)
@@ -114,7 +116,7 @@ static void try_growing(struct search *s)
                 if (other < 0 || s->node_at[other] >= 0)
                     continue;
                 gain[other] += g->weights ? g->weights[k] : 1;
-                heap_push(&heap, (struct candidate){ gain[other], other });
+                heap_push(&heap, (struct candidate){gain[other], other});
             }
         }
     }
@@ -124,10 +126,11 @@ static void try_growing(struct search *s)
     free(gain);
 }
 
-/* ---- blocks of a grid ------------------------------------------------------------------------------------------ */
+/* ---- blocks of a grid
+ * ------------------------------------------------------------------------------------------ */
 
-/* Judges every shape of block with `left` more places in the dimensions from d on. There are few: the ways to write the
- * ranks of a node as a product. */
+/* Judges every shape of block with `left` more places in the dimensions from d on. There are few: the ways to
+ * write the ranks of a node as a product. */
 static void try_shapes(struct search *s, int n_dims, const int *dims, int *block, int d, int left)
 {
     if (d < n_dims) {
@@ -164,7 +167,8 @@ static void try_grid(struct search *s, int n_dims, const int *dims)
     free(block);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void number_nodes(struct search *s, const int *node_of)
 {
@@ -197,13 +201,18 @@ static void hand_out(const struct search *s, int *ret_members)
     }
 }
 
-static bool reorder(const struct reorder_graph *g, const int *node_of, int n_dims, const int *dims, int *ret_members)
+static bool reorder(const struct reorder_graph *g, const int *node_of, int n_dims, const int *dims,
+                    int *ret_members)
 {
     size_t n = (size_t)g->n;
     int *memory = malloc((4 * n + 1) * sizeof(int));
     if (!memory)
         return false;
-    struct search s = { .g = g, .rank_node = memory, .capacity = memory + n, .node_at = memory + 2 * n, .best = memory + 3 * n };
+    struct search s = {.g = g,
+                       .rank_node = memory,
+                       .capacity = memory + n,
+                       .node_at = memory + 2 * n,
+                       .best = memory + 3 * n};
     number_nodes(&s, node_of);
     long long as_it_is = reorder_crossing(g, s.rank_node);
     s.best_crossing = as_it_is;
@@ -222,7 +231,8 @@ bool reorder_graph(const struct reorder_graph *g, const int *node_of, int *ret_m
     return reorder(g, node_of, 0, NULL, ret_members);
 }
 
-bool reorder_cart(const struct reorder_graph *g, const int *node_of, int n_dims, const int *dims, int *ret_members)
+bool reorder_cart(const struct reorder_graph *g, const int *node_of, int n_dims, const int *dims,
+                  int *ret_members)
 {
     return reorder(g, node_of, n_dims, dims, ret_members);
 }

@@ -69,15 +69,20 @@ int *topo_nodes(const struct comm *comm, int n, bool *ret_several)
 
 int topo_check_intra(const struct comm *comm)
 {
-    return comm_is_inter(comm) ? err_set(MPI_ERR_COMM, "%s is an intercommunicator", comm->name) : MPI_SUCCESS;
+    return comm_is_inter(comm) ? err_set(MPI_ERR_COMM, "%s is an intercommunicator", comm->name)
+                               : MPI_SUCCESS;
 }
 
 int topo_check_kind(const struct comm *comm, int kind)
 {
-    const char *wanted = kind == MPI_CART ? "cartesian " : kind == MPI_GRAPH ? "graph " : kind ? "distributed graph " : "";
+    const char *wanted = kind == MPI_CART    ? "cartesian "
+                         : kind == MPI_GRAPH ? "graph "
+                         : kind              ? "distributed graph "
+                                             : "";
     if (comm->topo && (kind == 0 || comm->topo->kind == kind))
         return MPI_SUCCESS;
-    return err_set(MPI_ERR_TOPOLOGY, "%s has no %stopology", comm->name[0] ? comm->name : "the communicator", wanted);
+    return err_set(MPI_ERR_TOPOLOGY, "%s has no %stopology", comm->name[0] ? comm->name : "the communicator",
+                   wanted);
 }
 
 int mpi_topo_test(struct comm *comm, int *status)

@@ -2,8 +2,9 @@
 /*
  * Neighbourhood collectives in all forms, against what the lists of neighbours say.
  *
- * Every block says who sent it and which of the sender's blocks it is. In grids the block for the lower neighbour arrives as
- * that of the upper one, also where both are the same process; in graphs the k-th edge to a process meets the k-th edge from it.
+ * Every block says who sent it and which of the sender's blocks it is. In grids the block for the lower
+ * neighbour arrives as that of the upper one, also where both are the same process; in graphs the k-th edge
+ * to a process meets the k-th edge from it.
  */
 #include "check.h"
 
@@ -85,7 +86,8 @@ static void expect(const struct hood *h, int i, int n, int block, const char *wh
 {
     for (int k = 0; k < BLOCK; k++) {
         int want = h->in[i] == MPI_PROC_NULL || k >= n ? -1 : value(h->in[i], block, k);
-        CHECK(inbox[i * BLOCK + k] == want, "%s: element %d of block %d is %d, not %d", what, k, i, inbox[i * BLOCK + k], want);
+        CHECK(inbox[i * BLOCK + k] == want, "%s: element %d of block %d is %d, not %d", what, k, i,
+              inbox[i * BLOCK + k], want);
     }
 }
 
@@ -101,7 +103,8 @@ static void check_allgather(const struct hood *h, const struct hood *all, enum f
     else if (form == NONBLOCKING)
         MPI_Ineighbor_allgather(mine, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, &request);
     else
-        MPI_Neighbor_allgather_init(mine, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, MPI_INFO_NULL, &request);
+        MPI_Neighbor_allgather_init(mine, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, MPI_INFO_NULL,
+                                    &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, BLOCK, 0, "allgather");
@@ -115,10 +118,11 @@ static void check_allgather(const struct hood *h, const struct hood *all, enum f
     if (form == BLOCKING)
         MPI_Neighbor_allgatherv(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT, h->comm);
     else if (form == NONBLOCKING)
-        MPI_Ineighbor_allgatherv(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT, h->comm, &request);
+        MPI_Ineighbor_allgatherv(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT, h->comm,
+                                 &request);
     else
-        MPI_Neighbor_allgatherv_init(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT, h->comm,
-                                     MPI_INFO_NULL, &request);
+        MPI_Neighbor_allgatherv_init(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT,
+                                     h->comm, MPI_INFO_NULL, &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, counts[i], 0, "allgatherv");
@@ -127,7 +131,8 @@ static void check_allgather(const struct hood *h, const struct hood *all, enum f
 
 static void check_alltoall(const struct hood *h, const struct hood *all, enum form form)
 {
-    int outbox[MAX_DEGREE * BLOCK], scounts[MAX_DEGREE], sdispls[MAX_DEGREE], rcounts[MAX_DEGREE], rdispls[MAX_DEGREE];
+    int outbox[MAX_DEGREE * BLOCK], scounts[MAX_DEGREE], sdispls[MAX_DEGREE], rcounts[MAX_DEGREE],
+        rdispls[MAX_DEGREE];
     MPI_Aint sbytes[MAX_DEGREE], rbytes[MAX_DEGREE];
     MPI_Datatype stypes[MAX_DEGREE], rtypes[MAX_DEGREE];
     MPI_Request request;
@@ -151,7 +156,8 @@ static void check_alltoall(const struct hood *h, const struct hood *all, enum fo
     else if (form == NONBLOCKING)
         MPI_Ineighbor_alltoall(outbox, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, &request);
     else
-        MPI_Neighbor_alltoall_init(outbox, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, MPI_INFO_NULL, &request);
+        MPI_Neighbor_alltoall_init(outbox, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, MPI_INFO_NULL,
+                                   &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, BLOCK, block_of(h, all, i), "alltoall");
@@ -159,10 +165,11 @@ static void check_alltoall(const struct hood *h, const struct hood *all, enum fo
     if (form == BLOCKING)
         MPI_Neighbor_alltoallv(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT, h->comm);
     else if (form == NONBLOCKING)
-        MPI_Ineighbor_alltoallv(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT, h->comm, &request);
+        MPI_Ineighbor_alltoallv(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT, h->comm,
+                                &request);
     else
-        MPI_Neighbor_alltoallv_init(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT, h->comm,
-                                    MPI_INFO_NULL, &request);
+        MPI_Neighbor_alltoallv_init(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT,
+                                    h->comm, MPI_INFO_NULL, &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, rcounts[i], block_of(h, all, i), "alltoallv");
@@ -170,10 +177,11 @@ static void check_alltoall(const struct hood *h, const struct hood *all, enum fo
     if (form == BLOCKING)
         MPI_Neighbor_alltoallw(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes, h->comm);
     else if (form == NONBLOCKING)
-        MPI_Ineighbor_alltoallw(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes, h->comm, &request);
+        MPI_Ineighbor_alltoallw(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes, h->comm,
+                                &request);
     else
-        MPI_Neighbor_alltoallw_init(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes, h->comm, MPI_INFO_NULL,
-                                    &request);
+        MPI_Neighbor_alltoallw_init(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes, h->comm,
+                                    MPI_INFO_NULL, &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, rcounts[i], block_of(h, all, i), "alltoallw");
@@ -192,8 +200,8 @@ static void check_hood(const struct hood *h)
 
 static void check_grid(int n, int n_dims, int mask)
 {
-    int dims[3] = { 0 }, periods[3];
-    struct hood h = { .grid = true, .n_in = 2 * n_dims, .n_out = 2 * n_dims };
+    int dims[3] = {0}, periods[3];
+    struct hood h = {.grid = true, .n_in = 2 * n_dims, .n_out = 2 * n_dims};
     MPI_Dims_create(n, n_dims, dims);
     for (int i = 0; i < n_dims; i++)
         periods[i] = mask >> i & 1;
@@ -211,9 +219,9 @@ static void check_grid(int n, int n_dims, int mask)
 /* A symmetric graph: what MPI_Graph_create needs for these collectives. */
 static void check_graph(uint64_t *random)
 {
-    bool edge[64][64] = { { false } };
+    bool edge[64][64] = {{false}};
     int indx[64], edges[64 * MAX_DEGREE], n_edges = 0;
-    struct hood h = { .grid = false };
+    struct hood h = {.grid = false};
     for (int i = 0; i < world_size; i++)
         for (int j = 0; j <= i; j++)
             edge[i][j] = edge[j][i] = check_below(random, 3) == 0;
@@ -235,9 +243,9 @@ static void check_graph(uint64_t *random)
 
 static void check_dist_graph(uint64_t *random, bool adjacent)
 {
-    struct hood h = { .grid = false };
+    struct hood h = {.grid = false};
     int sources[2 * MAX_DEGREE], degrees[2 * MAX_DEGREE], destinations[2 * MAX_DEGREE], n = 0, n_edges;
-    int n_in[64] = { 0 }, n_out[64] = { 0 };
+    int n_in[64] = {0}, n_out[64] = {0};
     n_edges = check_below(random, world_size * 4);
     for (int e = 0; e < n_edges; e++) {
         int from = check_below(random, world_size), to = check_below(random, world_size);
@@ -257,10 +265,11 @@ static void check_dist_graph(uint64_t *random, bool adjacent)
         }
     }
     if (adjacent)
-        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n_in[world_rank], h.in, MPI_UNWEIGHTED, n_out[world_rank], h.out,
-                                       MPI_UNWEIGHTED, MPI_INFO_NULL, 1, &h.comm);
+        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n_in[world_rank], h.in, MPI_UNWEIGHTED,
+                                       n_out[world_rank], h.out, MPI_UNWEIGHTED, MPI_INFO_NULL, 1, &h.comm);
     else
-        MPI_Dist_graph_create(MPI_COMM_WORLD, n, sources, degrees, destinations, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &h.comm);
+        MPI_Dist_graph_create(MPI_COMM_WORLD, n, sources, degrees, destinations, MPI_UNWEIGHTED,
+                              MPI_INFO_NULL, 0, &h.comm);
     int weighted;
     MPI_Comm_rank(h.comm, &h.rank);
     MPI_Dist_graph_neighbors_count(h.comm, &h.n_in, &h.n_out, &weighted);

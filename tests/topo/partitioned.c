@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Partitioned communication round a ring: partitions of both sides in every relation, released in any order, several
- * rounds and several transfers under one tag.
+ * Partitioned communication round a ring: partitions of both sides in every relation, released in any order,
+ * several rounds and several transfers under one tag.
  */
 #include "check.h"
 
@@ -76,7 +76,8 @@ static void check_relation(int n_send, int n_recv, uint64_t *random)
         }
         MPI_Wait(&recv, &status);
         MPI_Get_count(&status, MPI_INT, &count);
-        CHECK(status.MPI_SOURCE == from && status.MPI_TAG == 7, "from %d, tag %d", status.MPI_SOURCE, status.MPI_TAG);
+        CHECK(status.MPI_SOURCE == from && status.MPI_TAG == 7, "from %d, tag %d", status.MPI_SOURCE,
+              status.MPI_TAG);
         CHECK(count == TOTAL, "%d", count);
         check(in, from, round);
         MPI_Wait(&send, MPI_STATUS_IGNORE);
@@ -99,12 +100,13 @@ static void check_types(void)
     for (int round = 0; round < 3; round++) {
         fill(out, rank, round);
         memset(in, 0xff, sizeof in);
-        MPI_Startall(2, (MPI_Request[]){ send, recv });
+        MPI_Startall(2, (MPI_Request[]){send, recv});
         for (int i = 6; i >= 0; i--)
             MPI_Pready(i, send);
-        MPI_Waitall(2, (MPI_Request[]){ send, recv }, MPI_STATUSES_IGNORE);
+        MPI_Waitall(2, (MPI_Request[]){send, recv}, MPI_STATUSES_IGNORE);
         for (int i = 0; i < TOTAL; i++)
-            CHECK(in[2 * i] == value(from, round, i) && in[2 * i + 1] == -1, "element %d: %d, %d", i, in[2 * i], in[2 * i + 1]);
+            CHECK(in[2 * i] == value(from, round, i) && in[2 * i + 1] == -1, "element %d: %d, %d", i,
+                  in[2 * i], in[2 * i + 1]);
     }
     MPI_Request_free(&send);
     MPI_Request_free(&recv);
@@ -149,7 +151,7 @@ static void check_empty(void)
     int flag = 1;
     MPI_Psend_init(NULL, 3, 0, MPI_INT, to, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
     MPI_Precv_init(NULL, 3, 0, MPI_INT, from, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &recv);
-    MPI_Startall(2, (MPI_Request[]){ send, recv });
+    MPI_Startall(2, (MPI_Request[]){send, recv});
     for (int i = 0; i < 3; i++) {
         MPI_Parrived(recv, i, &flag);
         CHECK(!flag, "partition %d", i);
@@ -159,14 +161,14 @@ static void check_empty(void)
     for (int i = 0; i < 3; i++)
         for (flag = 0; !flag;)
             MPI_Parrived(recv, i, &flag);
-    MPI_Waitall(2, (MPI_Request[]){ send, recv }, MPI_STATUSES_IGNORE);
+    MPI_Waitall(2, (MPI_Request[]){send, recv}, MPI_STATUSES_IGNORE);
     MPI_Request_free(&send);
     MPI_Request_free(&recv);
 }
 
 static void check_nobody(void)
 {
-    int in[4] = { 0 }, out[4] = { 0 }, flag = 0;
+    int in[4] = {0}, out[4] = {0}, flag = 0;
     MPI_Request send, recv;
     MPI_Status status;
     MPI_Psend_init(out, 4, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
@@ -186,7 +188,7 @@ static void check_nobody(void)
 
 int main(int argc, char **argv)
 {
-    static const int parts[] = { 1, 2, 3, 5, 8, 24, 840 };
+    static const int parts[] = {1, 2, 3, 5, 8, 24, 840};
     uint64_t random = 20260103;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

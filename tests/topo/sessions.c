@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions: before, beside and after the world model; process sets; communicators from groups; the buffers of sessions.
+ * Sessions: before, beside and after the world model; process sets; communicators from groups; the buffers of
+ * sessions.
  */
 #include "check.h"
 
@@ -68,12 +69,12 @@ static void check_inter(MPI_Session session)
     MPI_Group_size(world, &size);
     MPI_Group_rank(world, &rank);
     if (size > 1) {
-        int ranges[2][3] = { { 0, size / 2 - 1, 1 }, { size / 2, size - 1, 1 } };
+        int ranges[2][3] = {{0, size / 2 - 1, 1}, {size / 2, size - 1, 1}};
         MPI_Group_range_incl(world, 1, &ranges[0], &low);
         MPI_Group_range_incl(world, 1, &ranges[1], &high);
         int is_low = rank < size / 2;
-        MPI_Intercomm_create_from_groups(is_low ? low : high, 0, is_low ? high : low, 0, "halves", MPI_INFO_NULL,
-                                         MPI_ERRORS_ARE_FATAL, &inter);
+        MPI_Intercomm_create_from_groups(is_low ? low : high, 0, is_low ? high : low, 0, "halves",
+                                         MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &inter);
         MPI_Comm_remote_size(inter, &n_remote);
         CHECK(n_remote == (is_low ? size - size / 2 : size / 2), "%d remote ranks", n_remote);
         MPI_Barrier(inter);
@@ -122,7 +123,8 @@ static void check_buffers(MPI_Session session)
     int rank, size;
     void *address = NULL;
     MPI_Request flushed;
-    MPI_Comm_dup(comm, &copy); /* what comes from the session by way of another communicator uses its buffer as well */
+    MPI_Comm_dup(
+        comm, &copy); /* what comes from the session by way of another communicator uses its buffer as well */
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     MPI_Session_attach_buffer(session, memory, (int)sizeof memory);

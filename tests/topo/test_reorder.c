@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of ranks: always a permutation, never worse than the order as it is, and blocks where blocks are possible. */
+/* The order of ranks: always a permutation, never worse than the order as it is, and blocks where blocks are
+ * possible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 #define MAX_PLACES 600
 #define MAX_EDGES  20000
 
-static int first[MAX_PLACES + 1], edges[MAX_EDGES], weights[MAX_EDGES], node_of[MAX_PLACES], members[MAX_PLACES];
+static int first[MAX_PLACES + 1], edges[MAX_EDGES], weights[MAX_EDGES], node_of[MAX_PLACES],
+    members[MAX_PLACES];
 static int node_at[MAX_PLACES];
 
 static void make_grid(int n_dims, const int *dims, int periodic)
@@ -30,7 +32,8 @@ static void make_grid(int n_dims, const int *dims, int periodic)
             int at = place / stride % dims[d];
             for (int way = -1; way <= 1; way += 2) {
                 int to = (at + way + dims[d]) % dims[d];
-                edges[k++] = periodic || (at + way >= 0 && at + way < dims[d]) ? place + (to - at) * stride : -3;
+                edges[k++] =
+                    periodic || (at + way >= 0 && at + way < dims[d]) ? place + (to - at) * stride : -3;
             }
         }
     }
@@ -40,7 +43,7 @@ static void make_grid(int n_dims, const int *dims, int periodic)
 /* Crossing weight of the order that was found; fails unless it is a permutation and better. */
 static long long check_order(const struct reorder_graph *g)
 {
-    char used[MAX_PLACES] = { 0 };
+    char used[MAX_PLACES] = {0};
     for (int i = 0; i < g->n; i++) {
         assert_in_range(members[i], 0, g->n - 1);
         assert_false(used[members[i]]);
@@ -55,9 +58,9 @@ static long long check_order(const struct reorder_graph *g)
 static void blocks_of_a_square(void **state)
 {
     (void)state;
-    int dims[] = { 8, 8 };
+    int dims[] = {8, 8};
     make_grid(2, dims, 0);
-    struct reorder_graph g = { 64, first, edges, NULL };
+    struct reorder_graph g = {64, first, edges, NULL};
     for (int i = 0; i < 64; i++)
         node_of[i] = i / 16; /* two rows each: 8 * 3 edges cross, both ways */
     assert_int_equal(reorder_crossing(&g, node_of), 48);
@@ -72,14 +75,14 @@ static void blocks_of_a_square(void **state)
 static void rows_stay_where_they_are(void **state)
 {
     (void)state;
-    int dims[] = { 4, 16 };
+    int dims[] = {4, 16};
     make_grid(2, dims, 0);
-    struct reorder_graph g = { 64, first, edges, NULL };
+    struct reorder_graph g = {64, first, edges, NULL};
     for (int i = 0; i < 64; i++)
         node_of[i] = i / 32; /* two rows: 32 edges; 4 x 8 blocks: 8 edges */
     assert_true(reorder_cart(&g, node_of, 2, dims, members));
     assert_int_equal(check_order(&g), 8);
-    int line[] = { 64 };
+    int line[] = {64};
     make_grid(1, line, 0);
     assert_false(reorder_cart(&g, node_of, 1, line, members));
 }
@@ -87,9 +90,9 @@ static void rows_stay_where_they_are(void **state)
 static void one_node_is_left_alone(void **state)
 {
     (void)state;
-    int dims[] = { 4, 4 };
+    int dims[] = {4, 4};
     make_grid(2, dims, 1);
-    struct reorder_graph g = { 16, first, edges, NULL };
+    struct reorder_graph g = {16, first, edges, NULL};
     for (int i = 0; i < 16; i++)
         node_of[i] = 7;
     assert_false(reorder_cart(&g, node_of, 2, dims, members));
@@ -98,9 +101,9 @@ static void one_node_is_left_alone(void **state)
 static void unequal_nodes(void **state)
 {
     (void)state;
-    int dims[] = { 3, 4, 5 };
+    int dims[] = {3, 4, 5};
     make_grid(3, dims, 1);
-    struct reorder_graph g = { 60, first, edges, NULL };
+    struct reorder_graph g = {60, first, edges, NULL};
     for (int i = 0; i < 60; i++)
         node_of[i] = i % 7 < 3 ? 100 : i % 7; /* names of nodes have gaps */
     assert_true(reorder_cart(&g, node_of, 3, dims, members));
@@ -111,7 +114,7 @@ static void random_graphs(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
-        struct rand r = { seed };
+        struct rand r = {seed};
         int n = 1 + (int)rand_below(&r, MAX_PLACES), k = 0, n_nodes = 1 + (int)rand_below(&r, 20);
         for (int i = 0; i < n; i++) {
             first[i] = k;
@@ -122,7 +125,7 @@ static void random_graphs(void **state)
             }
         }
         first[n] = k;
-        struct reorder_graph g = { n, first, edges, seed % 2 ? weights : NULL };
+        struct reorder_graph g = {n, first, edges, seed % 2 ? weights : NULL};
         if (reorder_graph(&g, node_of, members))
             check_order(&g);
     }
@@ -131,8 +134,9 @@ static void random_graphs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_of_a_square), cmocka_unit_test(rows_stay_where_they_are),
-        cmocka_unit_test(one_node_is_left_alone), cmocka_unit_test(unequal_nodes), cmocka_unit_test(random_graphs),
+        cmocka_unit_test(blocks_of_a_square),     cmocka_unit_test(rows_stay_where_they_are),
+        cmocka_unit_test(one_node_is_left_alone), cmocka_unit_test(unequal_nodes),
+        cmocka_unit_test(random_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,29 +13,31 @@ static void check_dims_create(void)
     static const struct {
         int n, n_dims, in[3], out[3];
     } cases[] = {
-        { 6, 2, { 0, 0 }, { 3, 2 } },       { 7, 2, { 0, 0 }, { 7, 1 } },      { 6, 3, { 0, 3, 0 }, { 2, 3, 1 } },
-        { 16, 2, { 0, 0 }, { 4, 4 } },      { 60, 3, { 0, 0, 0 }, { 5, 4, 3 } }, { 1, 3, { 0, 0, 0 }, { 1, 1, 1 } },
-        { 72, 3, { 0, 0, 0 }, { 6, 4, 3 } }, { 12, 2, { 12, 1 }, { 12, 1 } },  { 1000, 3, { 0, 0, 0 }, { 10, 10, 10 } },
+        {6, 2, {0, 0}, {3, 2}},        {7, 2, {0, 0}, {7, 1}},        {6, 3, {0, 3, 0}, {2, 3, 1}},
+        {16, 2, {0, 0}, {4, 4}},       {60, 3, {0, 0, 0}, {5, 4, 3}}, {1, 3, {0, 0, 0}, {1, 1, 1}},
+        {72, 3, {0, 0, 0}, {6, 4, 3}}, {12, 2, {12, 1}, {12, 1}},     {1000, 3, {0, 0, 0}, {10, 10, 10}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int dims[3];
         memcpy(dims, cases[i].in, sizeof dims);
         MPI_Dims_create(cases[i].n, cases[i].n_dims, dims);
         for (int k = 0; k < cases[i].n_dims; k++)
-            CHECK(dims[k] == cases[i].out[k], "%d in %d dimensions: dims[%d] is %d", cases[i].n, cases[i].n_dims, k, dims[k]);
+            CHECK(dims[k] == cases[i].out[k], "%d in %d dimensions: dims[%d] is %d", cases[i].n,
+                  cases[i].n_dims, k, dims[k]);
     }
     for (int n = 1; n < 400; n++) {
         for (int n_dims = 1; n_dims <= MAX_DIMS; n_dims++) {
-            int dims[MAX_DIMS] = { 0 }, product = 1;
+            int dims[MAX_DIMS] = {0}, product = 1;
             MPI_Dims_create(n, n_dims, dims);
             for (int k = 0; k < n_dims; k++) {
-                CHECK(dims[k] >= 1 && (k == 0 || dims[k] <= dims[k - 1]), "%d: dims[%d] is %d", n, k, dims[k]);
+                CHECK(dims[k] >= 1 && (k == 0 || dims[k] <= dims[k - 1]), "%d: dims[%d] is %d", n, k,
+                      dims[k]);
                 product *= dims[k];
             }
             CHECK(product == n, "%d: %d", n, product);
         }
     }
-    int dims[2] = { 4, 0 };
+    int dims[2] = {4, 0};
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     CHECK(MPI_Dims_create(6, 2, dims) != MPI_SUCCESS, "4 does not divide 6");
@@ -64,7 +66,8 @@ static void check_shifts(MPI_Comm cart, int n_dims, const int *dims, const int *
                 bool inside = c[d] >= 0 && c[d] < dims[d];
                 c[d] = (c[d] % dims[d] + dims[d]) % dims[d];
                 want[way] = inside || periods[d] ? rank_at(n_dims, dims, c) : MPI_PROC_NULL;
-                CHECK(got[way] == want[way], "dimension %d, disp %d: %d, not %d", d, disp, got[way], want[way]);
+                CHECK(got[way] == want[way], "dimension %d, disp %d: %d, not %d", d, disp, got[way],
+                      want[way]);
             }
         }
     }
@@ -73,7 +76,8 @@ static void check_shifts(MPI_Comm cart, int n_dims, const int *dims, const int *
 static void check_sub(MPI_Comm cart, int n_dims, const int *dims, const int *periods, const int *coords)
 {
     for (int mask = 0; mask < 1 << n_dims; mask++) {
-        int remain[MAX_DIMS], n = 0, sub_dims[MAX_DIMS], sub_periods[MAX_DIMS], sub_coords[MAX_DIMS], at = 0, size = 1;
+        int remain[MAX_DIMS], n = 0, sub_dims[MAX_DIMS], sub_periods[MAX_DIMS], sub_coords[MAX_DIMS], at = 0,
+                              size = 1;
         MPI_Comm sub;
         for (int i = 0; i < n_dims; i++)
             remain[i] = mask >> i & 1;
@@ -86,7 +90,8 @@ static void check_sub(MPI_Comm cart, int n_dims, const int *dims, const int *per
         for (int i = 0; i < n_dims; i++) {
             if (!remain[i])
                 continue;
-            CHECK(sub_dims[n] == dims[i] && sub_periods[n] == periods[i] && sub_coords[n] == coords[i], "dimension %d", i);
+            CHECK(sub_dims[n] == dims[i] && sub_periods[n] == periods[i] && sub_coords[n] == coords[i],
+                  "dimension %d", i);
             at = at * dims[i] + coords[i];
             size *= dims[i];
             n++;
@@ -99,7 +104,7 @@ static void check_sub(MPI_Comm cart, int n_dims, const int *dims, const int *per
 static void check_cart(int n_dims, const int *dims, const int *periods, int reorder)
 {
     MPI_Comm cart, copy;
-    int n = 1, kind, rank, got_dims[MAX_DIMS], got_periods[MAX_DIMS], coords[MAX_DIMS] = { 0 };
+    int n = 1, kind, rank, got_dims[MAX_DIMS], got_periods[MAX_DIMS], coords[MAX_DIMS] = {0};
     for (int i = 0; i < n_dims; i++)
         n *= dims[i];
     int map;
@@ -143,7 +148,7 @@ static void check_carts(void)
 {
     for (int n = 1; n <= world_size; n++) {
         for (int n_dims = 0; n_dims <= 3; n_dims++) {
-            int dims[MAX_DIMS] = { 0 };
+            int dims[MAX_DIMS] = {0};
             if (n_dims == 0 && n > 1)
                 continue;
             MPI_Dims_create(n, n_dims, dims);
@@ -207,26 +212,27 @@ static int compare_pairs(const void *a, const void *b)
 /* The neighbours with weights, sorted: what the graph says and what the library says. */
 static void check_neighbors(const struct edge *edges, int n_edges, MPI_Comm graph, int weighted, int rank)
 {
-    int want_in[MAX_EDGES][2], want_out[MAX_EDGES][2], got_in[MAX_EDGES][2], got_out[MAX_EDGES][2], n_in = 0, n_out = 0;
-    int in[MAX_EDGES], out[MAX_EDGES], in_weights[MAX_EDGES] = { 0 }, out_weights[MAX_EDGES] = { 0 }, got_n[3];
+    int want_in[MAX_EDGES][2], want_out[MAX_EDGES][2], got_in[MAX_EDGES][2], got_out[MAX_EDGES][2], n_in = 0,
+                                                                                                    n_out = 0;
+    int in[MAX_EDGES], out[MAX_EDGES], in_weights[MAX_EDGES] = {0}, out_weights[MAX_EDGES] = {0}, got_n[3];
     memset(want_in, 0, sizeof want_in);
     memset(want_out, 0, sizeof want_out);
     for (int i = 0; i < n_edges; i++) {
         int weight = weighted ? edges[i].weight : 0;
         if (edges[i].to == rank)
-            memcpy(want_in[n_in++], (int[]){ edges[i].from, weight }, sizeof want_in[0]);
+            memcpy(want_in[n_in++], (int[]){edges[i].from, weight}, sizeof want_in[0]);
         if (edges[i].from == rank)
-            memcpy(want_out[n_out++], (int[]){ edges[i].to, weight }, sizeof want_out[0]);
+            memcpy(want_out[n_out++], (int[]){edges[i].to, weight}, sizeof want_out[0]);
     }
     MPI_Dist_graph_neighbors_count(graph, &got_n[0], &got_n[1], &got_n[2]);
-    CHECK(got_n[0] == n_in && got_n[1] == n_out && !got_n[2] == !weighted, "%d in, %d out, weighted %d", got_n[0], got_n[1],
-          got_n[2]);
+    CHECK(got_n[0] == n_in && got_n[1] == n_out && !got_n[2] == !weighted, "%d in, %d out, weighted %d",
+          got_n[0], got_n[1], got_n[2]);
     MPI_Dist_graph_neighbors(graph, n_in, in, weighted ? in_weights : MPI_UNWEIGHTED, n_out, out,
                              weighted ? out_weights : MPI_UNWEIGHTED);
     for (int i = 0; i < n_in; i++)
-        memcpy(got_in[i], (int[]){ in[i], in_weights[i] }, sizeof got_in[0]);
+        memcpy(got_in[i], (int[]){in[i], in_weights[i]}, sizeof got_in[0]);
     for (int i = 0; i < n_out; i++)
-        memcpy(got_out[i], (int[]){ out[i], out_weights[i] }, sizeof got_out[0]);
+        memcpy(got_out[i], (int[]){out[i], out_weights[i]}, sizeof got_out[0]);
     qsort(want_in, (size_t)n_in, sizeof want_in[0], compare_pairs);
     qsort(got_in, (size_t)n_in, sizeof got_in[0], compare_pairs);
     qsort(want_out, (size_t)n_out, sizeof want_out[0], compare_pairs);
@@ -240,8 +246,8 @@ static void check_dist_graph(uint64_t *random, int weighted, int reorder)
     struct edge edges[MAX_EDGES];
     int n_edges = check_below(random, MAX_EDGES);
     for (int i = 0; i < n_edges; i++)
-        edges[i] = (struct edge){ check_below(random, world_size), check_below(random, world_size),
-                                  check_below(random, 100), check_below(random, world_size) };
+        edges[i] = (struct edge){check_below(random, world_size), check_below(random, world_size),
+                                 check_below(random, 100), check_below(random, world_size)};
     int sources[MAX_EDGES], degrees[MAX_EDGES], destinations[MAX_EDGES], weights[MAX_EDGES], n = 0;
     for (int i = 0; i < n_edges; i++) {
         if (edges[i].named_by != world_rank)
@@ -254,7 +260,10 @@ static void check_dist_graph(uint64_t *random, int weighted, int reorder)
     MPI_Comm graph;
     int rank, kind;
     MPI_Dist_graph_create(MPI_COMM_WORLD, n, sources, degrees, destinations,
-                          !weighted ? MPI_UNWEIGHTED : n ? weights : MPI_WEIGHTS_EMPTY, MPI_INFO_NULL, reorder, &graph);
+                          !weighted ? MPI_UNWEIGHTED
+                          : n       ? weights
+                                    : MPI_WEIGHTS_EMPTY,
+                          MPI_INFO_NULL, reorder, &graph);
     MPI_Topo_test(graph, &kind);
     CHECK(kind == MPI_DIST_GRAPH, "%d", kind);
     MPI_Comm_rank(graph, &rank);
@@ -273,8 +282,14 @@ static void check_dist_graph(uint64_t *random, int weighted, int reorder)
         }
     }
     MPI_Comm copy;
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n_in, in, !weighted ? MPI_UNWEIGHTED : n_in ? in_weights : MPI_WEIGHTS_EMPTY,
-                                   n_out, out, !weighted ? MPI_UNWEIGHTED : n_out ? out_weights : MPI_WEIGHTS_EMPTY,
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n_in, in,
+                                   !weighted ? MPI_UNWEIGHTED
+                                   : n_in    ? in_weights
+                                             : MPI_WEIGHTS_EMPTY,
+                                   n_out, out,
+                                   !weighted ? MPI_UNWEIGHTED
+                                   : n_out   ? out_weights
+                                             : MPI_WEIGHTS_EMPTY,
                                    MPI_INFO_NULL, reorder, &graph);
     MPI_Request request;
     MPI_Comm_idup(graph, &copy, &request);
