@@ -436,6 +436,12 @@ static struct {
 } pollers[8];
 static int n_pollers;
 
+int progress_n_sleepers; /* one thread: nobody sleeps beside it */
+
+void progress_wake_now(void)
+{
+}
+
 void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 {
     (void)impatient; /* nobody sleeps long here */
