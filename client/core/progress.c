@@ -141,9 +141,9 @@ static void yield_once(void)
 
     sched_yield();
     uint64_t after_ns = clock_now_ns();
+    lock_resume(depth);
     if (after_ns - before_ns > STRANGER_LOST_NS)
         stranger_met(&stranger, after_ns);
-    lock_resume(depth);
 }
 
 /* Reads the clock once in a while. Returns how long this wait has been idle. */
