@@ -47,6 +47,14 @@ bool pset_has(int idx, int proc)
     return idx == PSET_SELF ? proc == job_rank() : job_node_of(proc) == idx - PSET_NODES;
 }
 
+int pset_color(const char *name, int proc)
+{
+    int idx = pset_find(name);
+    if (idx == PSET_SELF)
+        return pset_count() + proc;
+    return idx >= 0 && pset_has(idx, proc) ? idx : MPI_UNDEFINED;
+}
+
 int pset_group(int idx, struct group **ret_group)
 {
     if (idx == PSET_WORLD)

@@ -22,6 +22,10 @@ int pset_find(const char *name);
 /* Whether a process (index in the job) is a member. */
 bool pset_has(int idx, int proc);
 
+/* A number that the members of a set have in common and no other process has, for splitting: MPI_UNDEFINED
+ * for a process (index in the job) outside of the set, and for sets that do not exist. */
+int pset_color(const char *name, int proc);
+
 /* Members in the order of their index in the job; a new reference. */
 int pset_group(int idx, struct group **ret_group);
 

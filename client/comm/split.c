@@ -12,6 +12,7 @@
 #include "client/coll/inter.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
+#include "client/comm/pset.h"
 #include "client/core/err.h"
 #include "client/core/info.h"
 #include "client/core/job.h"
@@ -129,11 +130,7 @@ static int guided_color(const struct comm *comm, const struct info *info)
     if (resource)
         return strcmp(resource, "mpi_shared_memory") == 0 ? job_node_of(comm->group->procs[comm->rank])
                                                           : MPI_UNDEFINED;
-    if (set && strcmp(set, "mpi://WORLD") == 0)
-        return 0;
-    if (set && strcmp(set, "mpi://SELF") == 0)
-        return comm->group->procs[comm->rank];
-    return MPI_UNDEFINED;
+    return set ? pset_color(set, comm->group->procs[comm->rank]) : MPI_UNDEFINED;
 }
 
 /* The color that a way of splitting gives this process, MPI_UNDEFINED where it does not apply to it. */

@@ -59,6 +59,35 @@ static void check_traffic(MPI_Comm comm)
     CHECK(token == from, "%d from %d", token, from);
 }
 
+/* Splitting by the names of sets gives what the sets hold. Both sets of the standard, and where there are
+ * some, others. */
+static void check_split(MPI_Session session, MPI_Comm world)
+{
+    int n;
+    MPI_Session_get_num_psets(session, MPI_INFO_NULL, &n);
+    for (int i = 0; i < n; i++) {
+        char name[MPI_MAX_PSET_NAME_LEN];
+        int length = sizeof name, same;
+        MPI_Info info;
+        MPI_Comm part;
+        MPI_Group wanted, group;
+        MPI_Session_get_nth_pset(session, MPI_INFO_NULL, i, &length, name);
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "mpi_pset_name", name);
+        MPI_Comm_split_type(world, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &part);
+        MPI_Info_free(&info);
+        if (part == MPI_COMM_NULL)
+            continue; /* allowed for any set */
+        MPI_Comm_group(part, &group);
+        MPI_Group_from_session_pset(session, name, &wanted);
+        MPI_Group_compare(group, wanted, &same);
+        CHECK(same == MPI_IDENT, "%s: %d", name, same);
+        MPI_Group_free(&group);
+        MPI_Group_free(&wanted);
+        MPI_Comm_free(&part);
+    }
+}
+
 /* Half of the processes against the other half. */
 static void check_inter(MPI_Session session)
 {
@@ -168,6 +197,7 @@ static void check_session(const char *tag)
     MPI_Comm world = comm_of(session, "mpi://WORLD", tag), self = comm_of(session, "mpi://SELF", tag);
     check_traffic(world);
     check_traffic(self);
+    check_split(session, world);
     check_inter(session);
     check_buffers(session);
     MPI_Comm_free(&self);
