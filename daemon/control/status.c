@@ -5,7 +5,6 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +14,8 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "daemon/control/cluster.h"
-#include "daemon/control/fabric.h"
-#include "daemon/control/home.h"
-#include "daemon/control/job.h"
 #include "daemon/control/mail.h"
-#include "daemon/control/status_rows.h"
+#include "daemon/control/status_request.h"
 #include "daemon/control/topology.h"
 #include "daemon/node.h"
 #include "proto/control.pb-c.h"
@@ -28,8 +23,6 @@
 #define STATUS_VERSION    1
 #define MAX_LINE_BYTES    16384u
 #define MAX_OUTPUT_BYTES  (64u << 20)
-#define MAX_ROWS          200000u
-#define DEFAULT_LIMIT     10000u
 #define ROWS_PER_REPLY    1000u
 #define MAX_QUERIES       64u
 #define MAX_CLIENT_QUERIES 8u
@@ -68,163 +61,6 @@ struct status {
     uint64_t next_id;
 };
 
-/* ---- requests ---- */
-
-/* Why a request is refused: code and text. */
-struct refusal {
-    const char *code;
-    char text[200];
-};
-
-static int refuse(struct refusal *r, const char *code, const char *text)
-{
-    r->code = code;
-    snprintf(r->text, sizeof r->text, "%s", text);
-    return -EINVAL;
-}
-
-static int parse_request(json_t *json, uid_t uid, struct status_request *ret_request, struct refusal *why)
-{
-    struct status_request q = {.rank = -1, .limit = DEFAULT_LIMIT, .uid = uid};
-    const char *job = NULL;
-    json_int_t rank = -1, limit = DEFAULT_LIMIT;
-    json_error_t error;
-    json_t *id = NULL;
-
-    if (json_unpack_ex(json, &error, JSON_STRICT, "{s?s, s?s, s?s, s?s, s?s, s?s, s?I, s?I, s?o}", "get", &q.get, "set", &q.set,
-                       "value", &q.value, "channel", &q.channel, "node", &q.node, "job", &job, "rank", &rank, "limit", &limit,
-                       "id", &id) < 0)
-        return refuse(why, "bad_request", error.text);
-    if ((q.get == NULL) == (q.set == NULL))
-        return refuse(why, "bad_request", "expected either get or set");
-    if (q.get && !status_rows_known(q.get))
-        return refuse(why, "bad_request", "get: expected info, nodes, networks, channels, links, routes, jobs, ranks, queues, "
-                                          "counters or all");
-    if (q.set && strcmp(q.set, "wait_mode") != 0 && strcmp(q.set, "log_level") != 0 && strcmp(q.set, "kill") != 0)
-        return refuse(why, "bad_request", "set: expected wait_mode, log_level or kill");
-    if (q.set && !q.value)
-        return refuse(why, "bad_request", "set: value is missing");
-    if (job) {
-        char *end;
-        q.job = strtoull(job, &end, 16);
-        q.has_job = true;
-        if (*end != '\0' || end == job)
-            return refuse(why, "bad_request", "job: expected 16 hexadecimal digits");
-    }
-    if (rank < -1 || rank > UINT32_MAX || limit < 1 || limit > MAX_ROWS)
-        return refuse(why, "bad_request", "rank or limit is out of range");
-    q.rank = rank;
-    q.limit = (uint32_t)limit;
-    *ret_request = q;
-    return 0;
-}
-
-static int parse_wait(const char *value, enum wait_mode *ret_mode)
-{
-    static const char *const names[] = {[WAIT_ADAPTIVE] = "adaptive", [WAIT_SPIN] = "spin", [WAIT_EVENT] = "event"};
-
-    for (unsigned i = 0; i < WAIT_N_MODES; i++) {
-        if (strcmp(names[i], value) == 0) {
-            *ret_mode = (enum wait_mode)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
-}
-
-static int set_channel_wait(struct node *node, const struct status_request *q, enum wait_mode mode, json_t *rows)
-{
-    for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
-        if (strcmp(node->config.channels[ch].name, q->channel) != 0)
-            continue;
-        fabric_set_wait(node->fabric, ch, mode);
-        node->config.channels[ch].wait_mode = mode;
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "node", node->config.name, "channel", q->channel, "wait_mode",
-                                              q->value));
-    }
-    return 0;
-}
-
-/* Ends a job whose home is here; the value is the reason that its mpiexec prints. */
-static int kill_job(struct node *node, const struct status_request *q, json_t *rows, struct refusal *why)
-{
-    struct home *home = q->has_job ? homes_find(node->homes, q->job) : NULL;
-    Motet__Kill order = MOTET__KILL__INIT;
-    char id[32];
-
-    if (!q->has_job)
-        return refuse(why, "bad_request", "kill: expected a job");
-    if (!home)
-        return 0;
-    if (home->uid != q->uid && !status_rows_privileged(node, q->uid))
-        return refuse(why, "denied", "the job belongs to another user");
-    snprintf(id, sizeof id, "%016llx", (unsigned long long)home->id);
-    json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "job", id, "home", node->config.name, "state", "ending"));
-    order.job = home->id;
-    order.signal = SIGKILL;
-    order.reason = (char *)q->value;
-    homes_on_client_kill(node->homes, home, &order, clock_now_ns());
-    return 0;
-}
-
-/* Changes something on this node; a row for each thing changed. 0 or -EINVAL with the reason. */
-static int apply_set(struct node *node, const struct status_request *q, json_t *rows, struct refusal *why)
-{
-    enum wait_mode mode;
-    enum log_level level;
-
-    if (strcmp(q->set, "log_level") == 0) {
-        if (!status_rows_privileged(node, q->uid))
-            return refuse(why, "denied", "only root and the daemon's own user may change the log level");
-        if (log_level_parse(q->value, &level) < 0)
-            return refuse(why, "bad_request", "value: expected error, warn, notice, info or debug");
-        log_set_level(level);
-        json_array_append_new(rows, json_pack("{s:s, s:s}", "node", node->config.name, "log_level", q->value));
-        return 0;
-    }
-    if (strcmp(q->set, "kill") == 0)
-        return kill_job(node, q, rows, why);
-    if (parse_wait(q->value, &mode) < 0)
-        return refuse(why, "bad_request", "value: expected adaptive, spin or event");
-    if (q->channel) {
-        if (!status_rows_privileged(node, q->uid))
-            return refuse(why, "denied", "only root and the daemon's own user may change a channel");
-        return set_channel_wait(node, q, mode, rows);
-    }
-    if (!q->has_job)
-        return refuse(why, "bad_request", "wait_mode: expected a job or a channel");
-    struct job *job = jobs_find(node->jobs, q->job);
-    if (!job || job->state == JOB_CLOSING)
-        return 0;
-    if (job->uid != q->uid && !status_rows_privileged(node, q->uid))
-        return refuse(why, "denied", "the job belongs to another user");
-    job_set_wait(job, mode);
-    json_array_append_new(rows, json_pack("{s:s, s:I, s:s}", "node", node->config.name, "ranks", (json_int_t)job->n_local,
-                                          "wait_mode", q->value));
-    return 0;
-}
-
-/* Does what a checked request asks of this node. NULL with the reason. */
-static json_t *answer_here(struct node *node, const struct status_request *q, struct refusal *why)
-{
-    if (q->get) {
-        if (!status_rows_public(q->get) && !status_rows_privileged(node, q->uid)) {
-            refuse(why, "denied", "only root and the daemon's own user may see this");
-            return NULL;
-        }
-        json_t *rows = status_rows(node, q->get, q);
-        if (!rows)
-            refuse(why, "internal", "out of memory");
-        return rows;
-    }
-    json_t *rows = json_array();
-    if (!rows || apply_set(node, q, rows, why) < 0) {
-        json_decref(rows);
-        return NULL;
-    }
-    return rows;
-}
-
 /* ---- replies ---- */
 
 static void client_run(struct status_client *c);
@@ -251,7 +87,7 @@ static void send_reply(struct status_client *c, json_t *reply)
     free(text);
 }
 
-static void send_error(struct status_client *c, json_t *id, const struct refusal *why)
+static void send_error(struct status_client *c, json_t *id, const struct status_refusal *why)
 {
     send_reply(c, json_pack("{s:i, s:O, s:b, s:{s:s, s:s}}", "version", STATUS_VERSION, "id", id, "ok", 0, "error", "code",
                             why->code, "message", why->text));
@@ -344,8 +180,8 @@ static void query_finish(struct query *q)
         json_array_append_new(missing, json_string(t ? t->state->node : "?"));
     }
     if (q->is_set && json_array_size(q->rows) == 0) {
-        struct refusal why;
-        refuse(&why, "not_found", "no such job or channel");
+        struct status_refusal why;
+        status_refuse(&why, "not_found", "no such job or channel");
         send_error(c, q->client_id, &why);
     } else {
         json_t *rows = q->rows;
@@ -420,15 +256,15 @@ static void on_line(struct status_client *c, const char *line)
     struct status *s = c->status;
     struct node *node = s->node;
     struct status_request request;
-    struct refusal why = {0};
+    struct status_refusal why = {0};
     json_error_t error;
     json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, &error);
     json_t *id = json && json_is_object(json) && json_object_get(json, "id") ? json_incref(json_object_get(json, "id")) : json_null();
 
     if (!json)
-        refuse(&why, "bad_request", error.text);
-    else if (parse_request(json, c->uid, &request, &why) == 0 && s->n_queries >= MAX_QUERIES)
-        refuse(&why, "too_busy", "too many questions are being answered");
+        status_refuse(&why, "bad_request", error.text);
+    else if (status_request_parse(json, c->uid, &request, &why) == 0 && s->n_queries >= MAX_QUERIES)
+        status_refuse(&why, "too_busy", "too many questions are being answered");
     if (why.code) {
         send_error(c, id, &why);
         json_decref(json);
@@ -436,13 +272,13 @@ static void on_line(struct status_client *c, const char *line)
         return;
     }
     if (request.node && !topology_find_name(node->topology, request.node))
-        refuse(&why, "not_found", "no such node");
+        status_refuse(&why, "not_found", "no such node");
     bool here = !request.node || strcmp(request.node, node->config.name) == 0;
-    json_t *rows = why.code ? NULL : here ? answer_here(node, &request, &why) : json_array();
+    json_t *rows = why.code ? NULL : here ? status_request_answer(node, &request, &why) : json_array();
     struct query *q = rows ? query_new(c, id) : NULL;
     if (!q) {
         if (!why.code)
-            refuse(&why, "internal", "out of memory");
+            status_refuse(&why, "internal", "out of memory");
         send_error(c, id, &why);
         json_decref(rows);
     } else {
@@ -470,7 +306,7 @@ void status_on_reply(struct status *s, uint32_t src_node, const uint8_t *body, u
     if (q && at < q->n_pending) {
         json_t *rows = msg->rows ? json_loads(msg->rows, 0, NULL) : NULL;
         if (rows && json_is_array(rows)) {
-            if (json_array_size(q->rows) + json_array_size(rows) <= MAX_ROWS)
+            if (json_array_size(q->rows) + json_array_size(rows) <= STATUS_MAX_ROWS)
                 json_array_extend(q->rows, rows);
             else
                 q->truncated = true;
@@ -505,12 +341,12 @@ void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, 
 {
     Motet__StatusQuery *msg = motet__status_query__unpack(NULL, len, body);
     struct status_request request;
-    struct refusal why = {0};
+    struct status_refusal why = {0};
     json_t *json = msg && strlen(msg->request) <= MAX_LINE_BYTES ? json_loads(msg->request, 0, NULL) : NULL;
     json_t *rows = NULL;
 
-    if (json && parse_request(json, msg->uid, &request, &why) == 0)
-        rows = answer_here(node, &request, &why);
+    if (json && status_request_parse(json, msg->uid, &request, &why) == 0)
+        rows = status_request_answer(node, &request, &why);
     if (msg && !rows)
         reply_mail(node, src_node, msg->id, NULL, true, why.code ? why.text : "bad request");
     /* In pieces, so that a large board does not make a frame that is too large. */

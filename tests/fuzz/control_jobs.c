@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What mpiexec and nodes send about a job: submissions, and messages of every kind into the job as a whole. No order of them may leave a job
+ * without an end.
+ *
+ * Input: pieces, each a kind and sender (one byte), two bytes of length, a body. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/control/home.h"
+#include "tests/fuzz/fuzz.h"
+
+static int n_clients;
+
+static void to_node(void *ctx, uint32_t node_id, uint16_t type, const ProtobufCMessage *msg)
+{
+    (void)ctx, (void)node_id, (void)type;
+    size_t len = protobuf_c_message_get_packed_size(msg);
+    uint8_t *body = malloc(len + 1);
+    if (body && protobuf_c_message_pack(msg, body) != len)
+        abort();
+    free(body);
+}
+
+static int to_client(void *ctx, void *client, uint16_t type, const ProtobufCMessage *msg)
+{
+    (void)client;
+    to_node(ctx, 0, type, msg);
+    return 0;
+}
+
+static size_t client_queued(void *ctx, void *client)
+{
+    (void)ctx, (void)client;
+    return 0;
+}
+
+static void client_done(void *ctx, void *client)
+{
+    (void)ctx, (void)client;
+    n_clients--;
+}
+
+static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
+{
+    static const struct place_node all[] = {{"me", 1}, {"a", 2}, {"b", 3}};
+
+    (void)ctx, (void)max;
+    memcpy(ret_nodes, all, sizeof all);
+    return 3;
+}
+
+static const struct home_ops ops = {.to_node = to_node,
+                                    .to_client = to_client,
+                                    .client_queued = client_queued,
+                                    .client_done = client_done,
+                                    .nodes = nodes};
+
+static void submit(struct homes *homes, const uint8_t *body, uint32_t len, uint64_t now_ns)
+{
+    static const uint8_t key[16] = {1};
+    Motet__Submit *msg = motet__submit__unpack(NULL, len, body);
+    static int client;
+
+    if (!msg)
+        return;
+    uint64_t n_ranks = 0;
+    for (size_t i = 0; i < msg->n_apps; i++)
+        n_ranks += msg->apps[i]->n_ranks;
+    if (n_ranks <= 1000 && homes_submit(homes, &client, 1000, 1000, msg, key, now_ns))
+        n_clients++;
+    motet__submit__free_unpacked(msg, NULL);
+}
+
+/* Jobs are found by id, which a fuzzer does not guess: the message gets that of the first one. */
+#define UNPACK(Type, type_, call)                                                                            \
+    do {                                                                                                     \
+        Motet__##Type *msg = motet__##type_##__unpack(NULL, len, body);                                      \
+        if (msg) {                                                                                           \
+            msg->job = home->id;                                                                             \
+            call;                                                                                            \
+            motet__##type_##__free_unpacked(msg, NULL);                                                      \
+        }                                                                                                    \
+    } while (0)
+
+static void feed(struct homes *homes, uint8_t kind, const uint8_t *body, uint32_t len, uint64_t now_ns)
+{
+    struct home *home = homes_first(homes);
+    uint32_t node = 1 + (kind >> 4) % 3;
+
+    if (!home)
+        return;
+    switch (kind & 0x0f) {
+    case 1:
+        UNPACK(Launched, launched, homes_on_launched(homes, node, msg, now_ns));
+        break;
+    case 2:
+        UNPACK(RankExit, rank_exit, homes_on_rank_exit(homes, node, msg, now_ns));
+        break;
+    case 3:
+        UNPACK(Stdio, stdio, homes_on_stdio(homes, node, msg, now_ns));
+        break;
+    case 4:
+        UNPACK(StdioWindow, stdio_window, homes_on_stdin_window(homes, node, msg));
+        break;
+    case 5:
+        UNPACK(Abort, abort, homes_on_abort(homes, node, msg, now_ns));
+        break;
+    case 6:
+        UNPACK(Kill, kill, homes_on_client_kill(homes, home, msg, now_ns));
+        break;
+    case 7:
+        UNPACK(Stdio, stdio, (void)homes_on_client_stdin(homes, home, msg));
+        break;
+    case 8:
+        homes_on_node_lost(homes, node, "is lost", now_ns);
+        break;
+    case 9:
+        homes_on_client_gone(homes, home);
+        n_clients--; /* it went by itself */
+        break;
+    default:
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    uint64_t now_ns = CLOCK_NS_PER_S;
+    struct homes *homes = homes_new("me", 1, 7, &ops, NULL);
+
+    log_set_level(LOG_ERROR);
+    n_clients = 0;
+    while (n >= 3) {
+        uint8_t kind = data[0];
+        uint32_t len = (uint32_t)(data[1] | data[2] << 8);
+        data += 3;
+        n -= 3;
+        len = len < n ? len : (uint32_t)n;
+        if ((kind & 0x0f) == 0)
+            submit(homes, data, len, now_ns);
+        else
+            feed(homes, kind, data, len, now_ns);
+        now_ns += 50 * CLOCK_NS_PER_MS;
+        homes_run(homes, now_ns);
+        data += len;
+        n -= len;
+    }
+    for (int i = 0; i < 5; i++) {
+        homes_end_all(homes, "end", now_ns);
+        now_ns += 60 * CLOCK_NS_PER_S;
+        homes_run(homes, now_ns);
+    }
+    if (homes_count(homes) != 0 || n_clients != 0)
+        abort();
+    homes_free(homes);
+    return 0;
+}
