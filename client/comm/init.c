@@ -5,7 +5,8 @@
  *
  * The world model and the sessions share one instance of the library, which the first of them starts. It ends
  * with MPI_Finalize in a program without sessions. After a session it stays until the process exits: another
- * session may follow, and a rank that has left its job cannot come back.
+ * session may follow, and a rank that has left its job cannot come back. It leaves in atexit() then, so a program
+ * that had sessions and ends by _exit() looks like one that died.
  */
 #include "client/comm/init.h"
 
