@@ -14,6 +14,7 @@
 static char program[64] = "motet";
 static _Atomic int max_level = LOG_NOTICE;
 static bool journal;
+static bool to_stderr = true;
 static void (*line_sink)(enum log_level, const char *);
 
 static const char *const level_names[] = {[LOG_ERROR] = "error", [LOG_WARN] = "warn",   [LOG_NOTICE] = "notice",
@@ -46,6 +47,11 @@ void log_set_sink(void (*sink)(enum log_level level, const char *line))
     line_sink = sink;
 }
 
+void log_set_stderr(bool on)
+{
+    to_stderr = on;
+}
+
 void log_line(enum log_level level, const char *fmt, ...)
 {
     char buf[2048];
@@ -75,6 +81,10 @@ void log_line(enum log_level level, const char *fmt, ...)
         len = sizeof buf - 2;
     if (line_sink)
         line_sink(level, buf + prefix);
+    if (!to_stderr) {
+        errno = saved_errno;
+        return;
+    }
     buf[len++] = '\n';
     /* A log line that cannot be written has nowhere else to go. */
     ssize_t written = write(STDERR_FILENO, buf, len);

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 enum log_level { LOG_ERROR = 3, LOG_WARN = 4, LOG_NOTICE = 5, LOG_INFO = 6, LOG_DEBUG = 7 };
 
 /* Name printed before each line ("motetd node1"); copied, 64 characters at most. */
@@ -16,6 +18,8 @@ enum log_level log_set_level(enum log_level level);
 int log_level_parse(const char *text, enum log_level *ret_level);
 /* Every line also goes to this function when set (journal fields in the daemon, announced-warning checks in tests). */
 void log_set_sink(void (*sink)(enum log_level level, const char *line));
+/* off: lines go to the sink only. */
+void log_set_stderr(bool on);
 
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

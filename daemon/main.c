@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "daemon/config.h"
+#include "daemon/control/journal.h"
 #include "daemon/control/netif.h"
 #include "daemon/control/spawner.h"
 #include "daemon/node.h"
@@ -160,6 +161,11 @@ static int load_config(const struct arguments *args, struct config *config)
     return rc;
 }
 
+static void to_journal(enum log_level level, const char *line)
+{
+    journal_line((int)level, line);
+}
+
 /* Every rank costs a few descriptors. */
 static void raise_file_limit(void)
 {
@@ -188,6 +194,10 @@ int main(int argc, char **argv)
         return 0;
     snprintf(name, sizeof name, "motetd %s", config.name);
     log_init(name);
+    if (journal_open(config.name)) {
+        log_set_sink(to_journal);
+        log_set_stderr(false);
+    }
     enum log_level level = (enum log_level)config.log_level;
     /* A private daemon writes to mpiexec's terminal: what went well is not news there. */
     if (args.private_mode && !args.config_path)

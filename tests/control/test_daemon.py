@@ -276,7 +276,7 @@ class Ranks(unittest.TestCase):
         rows = self.d.rows("queues", job=job, rank=1)
         self.assertEqual([(r["queue"], r["peer"], r["tag"], r["bytes"], r["communicator"]) for r in rows],
                          [("posted", "any", 77, 1024, 4), ("unexpected", 0, 78, 8, 4)])
-        self.assertGreater(rows[0]["age_ms"], 0)
+        wait_for("an age", lambda: self.d.rows("queues", job=job, rank=1)[0]["age_ms"] > 0)
         self.assertEqual(len(self.d.rows("queues", job=job)), 4)
         self.assertEqual(self.d.rows("queues", job="0123456789abcdef"), [])
         self.assertEqual(len(self.d.rows("queues", job=job, limit=1)), 1)
