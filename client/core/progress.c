@@ -188,7 +188,7 @@ void progress_wait_idle(struct progress_wait *w)
         sleep_once();
         return;
     }
-    if (many || w->idle_polls > SPIN_POLLS) {
+    if (many || outbox_needs_channel || w->idle_polls > SPIN_POLLS) {
         yield_once();
     } else {
         lock_pause();

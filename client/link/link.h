@@ -57,6 +57,10 @@ struct ring_producer *outbox_local(uint32_t local_rank);
  * over several channels in proportion to their speed. */
 struct ring_producer *outbox_remote(uint32_t node, bool large);
 
+/* The last message of this rank left through a channel: its thread, perhaps on this very core, has to run before anything can come of it.
+ * Set by whoever publishes. */
+extern bool outbox_needs_channel;
+
 /* ---- inbox ---- */
 
 /* Called for each message. The slot and payload are valid during the call; header fields must be read once. */

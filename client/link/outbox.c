@@ -6,6 +6,7 @@
 
 static struct ring_producer *producers; /* [n_local + n_channels] */
 static bool *ready;
+bool outbox_needs_channel;
 static uint32_t spread; /* position in the cycle that shares large traffic among channels */
 
 int outbox_init(void)

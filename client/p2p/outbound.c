@@ -58,7 +58,9 @@ static inline void publish(struct peer *p, struct ring_producer *ring, struct ri
     slot->tag = tag;
     if (p->local) {
         slot->flags = 0;
+        outbox_needs_channel = false;
     } else {
+        outbox_needs_channel = true;
         slot->flags = MSG_F_ORDERED;
         slot->peer = p->world;
         slot->order = p->order_out++;

@@ -138,10 +138,6 @@ static void go_to_sleep(struct channel *ch, uint64_t now_ns)
     sleep_end(ch);
 }
 
-/* As in the ranks (client/core/progress.c): idle for longer, a thread yields even if the node is not known to
- * be crowded: others than its ranks may need the core. */
-#define SPIN_ONLY_NS (2 * CLOCK_NS_PER_US)
-
 static void *thread_main(void *arg)
 {
     struct channel *ch = arg;
@@ -162,18 +158,18 @@ static void *thread_main(void *arg)
         uint32_t n = channel_turn(ch, now);
         atomic_store_explicit(&ch->heartbeat, ++beat, memory_order_relaxed);
         bool crowded = atomic_load_explicit(&ch->hops->crowded, memory_order_relaxed) != 0;
+        uint32_t mode = atomic_load_explicit(&ch->wait_mode, memory_order_relaxed);
         if (n > 0) {
             ch->idle_ns = now;
             ch->resting = false;
             n_idle = 0;
             /* Whoever waits for what this turn did may wait for this core, too. */
-            if (crowded && !stranger) {
+            if (crowded && mode != WAIT_SPIN && !stranger) {
                 yielded_ns = clock_now_ns();
                 sched_yield();
             }
             continue;
         }
-        uint32_t mode = atomic_load_explicit(&ch->wait_mode, memory_order_relaxed);
         bool idle = ++n_idle >= IDLE_TURNS && now - ch->idle_ns >= ch->config.spin_ns;
         if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && (stranger || idle || ch->resting))) {
             /* Nothing will come to join them. */
@@ -181,12 +177,14 @@ static void *thread_main(void *arg)
                 go_to_sleep(ch, now);
             /* A turn that finds nothing but the channel's own probes does not wake the rest of it. */
             ch->resting = true;
-        } else if (crowded || now - ch->idle_ns > SPIN_ONLY_NS) {
-            yielded_ns = clock_now_ns();
-            sched_yield();
-        } else {
+        } else if (mode == WAIT_SPIN) {
             for (int i = 0; i < PAUSES; i++)
                 thread_pause();
+        } else {
+            /* Also on a node not known to be crowded: others than its ranks may need the core, and a rank that has just been given
+             * something often does. Alone on the core this costs a fraction of what the turn itself does. */
+            yielded_ns = clock_now_ns();
+            sched_yield();
         }
     }
     return NULL;
