@@ -54,7 +54,7 @@ HOMES = {
     'event2/': ['daemon/control/', 'daemon/main', 'daemon/node'],
     'rdma/': ['daemon/channel/net_ofi', 'daemon/channel/ofi_load'],
     'jansson.h': ['daemon/control/status', 'launcher/motetctl'],
-    'systemd/': ['daemon/control/service', 'base/log'],
+    'systemd/': ['daemon/control/service', 'daemon/control/journal', 'base/log'],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
