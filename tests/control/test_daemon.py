@@ -56,7 +56,7 @@ def alive(pid):
 
 class Daemon:
     def __init__(self, extra="", prefix=(), env=None):
-        self.dir = tempfile.TemporaryDirectory(prefix="motet-test-")
+        self.dir = tempfile.TemporaryDirectory(prefix="control-test-")
         self.conf = os.path.join(self.dir.name, "motetd.conf")
         self.client = os.path.join(self.dir.name, "client.sock")
         self.status = os.path.join(self.dir.name, "status.sock")
@@ -382,7 +382,7 @@ class Service(unittest.TestCase):
         d.dir.cleanup()
 
     def test_notify_and_activation(self):
-        with tempfile.TemporaryDirectory(prefix="motet-test-") as tmp:
+        with tempfile.TemporaryDirectory(prefix="control-test-") as tmp:
             notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             notify.bind(tmp + "/notify")
             notify.settimeout(LIMIT)
