@@ -14,12 +14,15 @@ struct grequest {
     void *extra_state;
 };
 
-static void destroy(struct request *r)
+static int call_free(struct request *r)
 {
     struct grequest *g = (struct grequest *)r;
+    return g->free_fn(g->extra_state);
+}
 
-    g->free_fn(g->extra_state);
-    free(g);
+static void destroy(struct request *r)
+{
+    free(r);
 }
 
 static int cancel(struct request *r)
@@ -34,7 +37,7 @@ static int query(struct request *r, MPI_Status *status)
     return g->query_fn(g->extra_state, status);
 }
 
-static const struct request_ops grequest_ops = {.destroy = destroy, .cancel = cancel, .query = query};
+static const struct request_ops grequest_ops = {.destroy = destroy, .cancel = cancel, .query = query, .free = call_free};
 
 int mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
                        MPI_Grequest_cancel_function *cancel_fn, void *extra_state, struct request **ret_request)

@@ -22,10 +22,13 @@ void request_init(struct request *r, const struct request_ops *ops, struct comm 
     };
 }
 
-static void destroy(struct request *r)
+/* Returns the error of the kind's callback. */
+static int destroy(struct request *r)
 {
     handle_free(&r->obj);
+    int err = r->ops->free ? r->ops->free(r) : MPI_SUCCESS;
     r->ops->destroy(r);
+    return err;
 }
 
 void request_complete(struct request *r, int error)
@@ -87,11 +90,12 @@ int request_finish(struct request *r, MPI_Status *status)
     /* The error is raised on the request's communicator, unless this request was the last that kept it alive. */
     if (error && r->comm && r->comm->obj.refs > 1)
         err_blame(r->comm);
-    if (r->persistent)
+    if (r->persistent) {
         r->active = false;
-    else
-        destroy(r);
-    return error;
+        return error;
+    }
+    int err = destroy(r);
+    return error ? error : err;
 }
 
 int request_wait(struct request *r, MPI_Status *status)
@@ -127,12 +131,13 @@ int request_wait_all(int n, struct request **requests)
     return error;
 }
 
-void request_release(struct request *r)
+int request_release(struct request *r)
 {
-    if (r->active && !r->complete)
+    if (r->active && !r->complete) {
         r->orphan = true;
-    else
-        destroy(r);
+        return MPI_SUCCESS;
+    }
+    return destroy(r);
 }
 
 struct request *request_from_handle(MPI_Request handle)

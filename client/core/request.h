@@ -31,7 +31,7 @@ struct request_ops {
     int (*start)(struct request *r);
     /* Fills what only the user knows, before the status is read (generalized requests). NULL: nothing. */
     int (*query)(struct request *r, MPI_Status *status);
-    /* MPI_Request_free by the user on an inactive or active request, for kinds with a callback. NULL: nothing. */
+    /* Called before destroy, for kinds whose user wants to know and may fail (generalized requests). NULL: nothing. */
     int (*free)(struct request *r);
 };
 
@@ -75,8 +75,8 @@ int request_finish(struct request *r, MPI_Status *status);
 bool request_test(struct request *r);
 /* Blocks until all n are complete; releases each, stores NULL in its place. The first error is returned. */
 int request_wait_all(int n, struct request **requests);
-/* Drops the user's reference: at once, or when it completes. */
-void request_release(struct request *r);
+/* Drops the user's reference: at once, or when it completes. Returns the error of the kind's `free`. */
+int request_release(struct request *r);
 
 /* The object behind a handle, or NULL. */
 struct request *request_from_handle(MPI_Request handle);

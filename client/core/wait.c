@@ -313,9 +313,7 @@ int mpi_request_free(struct request **request)
     *request = NULL;
     /* The handle is gone at once, the operation goes on. */
     handle_free(&r->obj);
-    int err = r->ops->free ? r->ops->free(r) : MPI_SUCCESS;
-    request_release(r);
-    return err;
+    return request_release(r);
 }
 
 int mpi_cancel(struct request **request)
