@@ -80,6 +80,9 @@ static const struct config_entry entries[] = {
      "How often a neighbour is asked for a sign of life on each network."},
     {"mesh", "dead_after", TYPE_TIME, NUMBER(dead_after_ns), "1s", 50 * MS, 60 * SEC, NULL, true,
      "A link that was silent for so long is dead; its traffic takes another way."},
+    {"mesh", "idle_heartbeat", TYPE_TIME, NUMBER(idle_heartbeat_ns), "1s", 10 * MS, 60 * SEC, NULL, true,
+     "Instead of heartbeat while no job in the cluster has ranks on several nodes; then a link is dead after three of these. The "
+     "longer of the two counts."},
     {"mesh", "unreachable_after", TYPE_TIME, NUMBER(unreachable_after_ns), "10s", 100 * MS, 3600 * SEC, NULL, true,
      "A node without any way to it for so long is given up: jobs with ranks there end."},
     {"mesh", "handshake", TYPE_TIME, NUMBER(handshake_ns), "5s", 100 * MS, 60 * SEC, NULL, true,

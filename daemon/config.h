@@ -56,7 +56,7 @@ struct config {
     uint64_t client_mode; /* permission bits of the client socket */
     uint64_t fenced;
     /* [mesh] */
-    uint64_t heartbeat_ns, dead_after_ns, unreachable_after_ns, handshake_ns, reconnect_ns;
+    uint64_t heartbeat_ns, dead_after_ns, idle_heartbeat_ns, unreachable_after_ns, handshake_ns, reconnect_ns;
     uint64_t max_nodes;
     /* [transport] */
     uint64_t packet_bytes, blocks_per_channel, relay_queue, rank_hold_bytes;

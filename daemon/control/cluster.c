@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "daemon/control/control.h"
 #include "daemon/control/fabric.h"
 #include "daemon/control/graph.h"
 #include "daemon/control/home.h"
@@ -68,6 +69,7 @@ struct cluster {
     struct event *update_event;
     bool update_pending;
     bool own_dirty, graph_dirty;
+    bool told_busy;
     uint64_t sequence;
     struct graph graph;
     struct route *routes; /* graph.n_nodes of them */
@@ -328,6 +330,12 @@ void cluster_on_channel_failed(struct cluster *c, uint32_t channel)
     want_update(c);
 }
 
+void cluster_note_busy(struct cluster *c)
+{
+    if (control_busy(c->node) != c->told_busy)
+        cluster_touch(c);
+}
+
 void cluster_touch(struct cluster *c)
 {
     c->own_dirty = true;
@@ -449,6 +457,8 @@ static void describe_self(struct cluster *c)
     s->sequence = ++c->sequence;
     s->n_cores = (uint32_t)thread_n_cores();
     s->draining = c->node->draining;
+    s->has_busy = true;
+    s->busy = c->told_busy = control_busy(c->node);
     s->endpoints = calloc((size_t)config->n_channels + 1, sizeof *s->endpoints);
     s->links = calloc((size_t)HASH_COUNT(c->neighbours) + 1, sizeof *s->links);
     failed |= !s->endpoints || !s->links;
@@ -568,13 +578,16 @@ static void on_update(evutil_socket_t fd, short what, void *ctx)
     c->graph = fresh;
     c->routes = routes;
     c->graph_dirty = false;
-    bool changed = false;
+    bool changed = false, busy = c->told_busy;
     for (struct topology_node *t = topology_first(c->node->topology); t; t = t->hh.next) {
         if (t->node_id == c->node->id)
             continue;
+        busy |= routes[t->index].reachable && t->state->busy;
         changed |= note_reachability(t, routes[t->index].reachable, now_ns);
         changed |= publish_route(c, t, &routes[t->index]);
     }
+    if (c->node->mesh)
+        mesh_set_busy(c->node->mesh, busy);
     if (changed) {
         hops_publish(c->node->hops);
         mail_on_routes(c->node->mail, now_ns);

@@ -37,6 +37,8 @@ void cluster_on_channel_rtt(struct cluster *c, uint32_t channel, uint32_t slot, 
 void cluster_on_channel_error(struct cluster *c, uint32_t channel, uint32_t slot, int error);
 void cluster_on_channel_failed(struct cluster *c, uint32_t channel);
 
+/* A job came or went: whether this node has to do with one that spans nodes may have changed. */
+void cluster_note_busy(struct cluster *c);
 /* The node drains, or something else in its own description changed. */
 void cluster_touch(struct cluster *c);
 

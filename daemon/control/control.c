@@ -192,6 +192,11 @@ static const struct home_ops home_ops = {.to_node = home_to_node,
                                          .client_done = home_client_done,
                                          .nodes = home_nodes};
 
+bool control_busy(const struct node *node)
+{
+    return jobs_networked(node->jobs) || homes_networked(node->homes);
+}
+
 /* ---- spawner ---- */
 
 static void on_spawned(void *ctx, uint64_t job, uint32_t rank, int32_t pid, const char *error)
@@ -253,6 +258,7 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
     fabric_tick(node->fabric);
     service_tick(node->service, clock_now_ns());
     jobs_tick(node->jobs, clock_now_ns());
+    cluster_note_busy(node->cluster);
     if (!node->draining || homes_count(node->homes) > 0 || jobs_count(node->jobs) > 0)
         return;
     /* What this node still forwards and has not had acknowledged goes out first. */
@@ -390,6 +396,7 @@ void control_deinit(struct node *node)
         return;
     mesh_free(node->mesh);
     cluster_free(node->cluster);
+    node->cluster = NULL;
     topology_free(node->topology);
     for (size_t i = 0; i < sizeof node->control->signals / sizeof node->control->signals[0]; i++)
         if (node->control->signals[i])

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct node;
@@ -13,6 +14,8 @@ struct spawner;
 /* Makes mail, jobs, homes, timers and signal handlers of the node. 0 or negative errno. */
 int control_init(struct node *node);
 void control_deinit(struct node *node);
+/* True if this node has to do with a job that spans nodes. */
+bool control_busy(const struct node *node);
 struct spawner *control_spawner_new(struct node *node, pid_t pid, int fd);
 /* Ends the daemon: takes no new jobs, waits for those that run (at most a while), leaves the loop. A second call ends at once. */
 void control_shutdown(struct node *node, const char *why);

@@ -86,6 +86,14 @@ unsigned homes_count(const struct homes *homes)
     return HASH_COUNT(homes->table);
 }
 
+bool homes_networked(const struct homes *homes)
+{
+    for (const struct home *h = homes->table; h; h = h->hh.next)
+        if (h->placement.n_placements > 1 || h->placement.placements[0]->node_id != homes->node_id)
+            return true;
+    return false;
+}
+
 void homes_set_grace(struct homes *homes, uint64_t grace_ns)
 {
     homes->grace_ns = grace_ns;

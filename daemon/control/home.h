@@ -79,6 +79,8 @@ void homes_free(struct homes *homes);
 struct home *homes_find(const struct homes *homes, uint64_t id);
 struct home *homes_first(const struct homes *homes);
 unsigned homes_count(const struct homes *homes);
+/* True if some job has ranks on other nodes. */
+bool homes_networked(const struct homes *homes);
 /* SIGTERM to SIGKILL. */
 void homes_set_grace(struct homes *homes, uint64_t grace_ns);
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "daemon/control/cluster.h"
 #include "daemon/control/fabric.h"
 #include "daemon/control/hops.h"
 #include "daemon/control/job_build.h"
@@ -56,6 +57,14 @@ unsigned jobs_count(const struct jobs *jobs)
     return HASH_COUNT(jobs->table);
 }
 
+bool jobs_networked(const struct jobs *jobs)
+{
+    for (const struct job *job = jobs->table; job; job = job->hh.next)
+        if (job->state != JOB_CLOSING && (job->layout.shape.n_nodes > 1 || job->home_node != jobs->node->id))
+            return true;
+    return false;
+}
+
 int64_t job_local_of(const struct job *job, uint32_t world_rank)
 {
     if (world_rank >= job->layout.shape.n_world)
@@ -89,6 +98,8 @@ static void update_crowded(struct jobs *jobs)
     if (networked)
         n_busy += fabric_n_channels(jobs->node->fabric);
     hops_set_crowded(jobs->node->hops, n_busy > (uint32_t)thread_n_cores());
+    if (jobs->node->cluster)
+        cluster_note_busy(jobs->node->cluster);
 }
 
 static void job_free(struct job *job)
@@ -231,6 +242,7 @@ void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, u
         if (other->launch->bind && other->state != JOB_CLOSING)
             job->bind_first += other->n_local;
     HASH_ADD(hh, jobs->table, id, sizeof job->id, job);
+    cluster_note_busy(node->cluster);
     log_info("job %016llx: %u of %u ranks here, for user %u", (unsigned long long)id, job->n_local, job->layout.shape.n_world,
              (unsigned)job->uid);
     answer_launch(node, src_node, id, NULL);

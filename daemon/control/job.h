@@ -86,6 +86,8 @@ struct job *jobs_find(const struct jobs *jobs, uint64_t id);
 /* First of the jobs in creation order; the next is job->hh.next. */
 struct job *jobs_first(const struct jobs *jobs);
 unsigned jobs_count(const struct jobs *jobs);
+/* True if some job has ranks here and on other nodes. */
+bool jobs_networked(const struct jobs *jobs);
 
 /* Mail from the home node. */
 void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);

@@ -31,6 +31,8 @@
 /* The timer fires at least this often, for what else is looked after, and not more often than that. */
 #define MAX_TIMER_NS (500 * CLOCK_NS_PER_MS)
 #define MIN_TIMER_NS (5 * CLOCK_NS_PER_MS)
+/* Without any job that needs the link, it is dead after so many rare heartbeats. */
+#define IDLE_HEARTBEATS 3u
 #define REARM_LINKS  32u
 #define CONNECT_LIMIT_NS     (2 * CLOCK_NS_PER_S)
 #define BACKOFF_MAX_FACTOR   4u
@@ -71,6 +73,7 @@ struct mesh {
     struct event *timer;
     unsigned n_strangers, n_links;
     bool rearm;
+    bool busy;
 };
 
 static const struct config_channel *channel_config(const struct mesh *mesh, uint32_t channel)
@@ -613,6 +616,30 @@ static int listen_on(struct mesh *mesh, uint32_t channel)
     return 0;
 }
 
+static void set_intervals(struct mesh *mesh)
+{
+    const struct config *c = &mesh->node->config;
+    uint64_t idle_ns = c->idle_heartbeat_ns > c->heartbeat_ns ? c->idle_heartbeat_ns : c->heartbeat_ns;
+    uint64_t idle_dead_ns = idle_ns * IDLE_HEARTBEATS > c->dead_after_ns ? idle_ns * IDLE_HEARTBEATS : c->dead_after_ns;
+
+    mesh->self.heartbeat_ns = mesh->busy ? c->heartbeat_ns : idle_ns;
+    mesh->self.dead_after_ns = mesh->busy ? c->dead_after_ns : idle_dead_ns;
+    mesh->self.handshake_ns = c->handshake_ns;
+}
+
+void mesh_set_busy(struct mesh *mesh, bool busy)
+{
+    if (mesh->busy == busy)
+        return;
+    mesh->busy = busy;
+    if (busy) {
+        mesh->self.changed_ns = clock_now_ns();
+        /* The first heartbeat of the short interval is due. */
+        event_active(mesh->timer, EV_READ, 0);
+    }
+    set_intervals(mesh);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *ctx)
 {
     struct mesh *mesh = ctx;
@@ -627,11 +654,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
     list_foreach(it, &mesh->targets)
         target_run(list_entry(it, struct mesh_target, link), now_ns);
     cluster_tick(mesh->node->cluster, now_ns);
-    /* The interval may have been reloaded. */
-    const struct config *c = &mesh->node->config;
-    mesh->self.heartbeat_ns = c->heartbeat_ns;
-    mesh->self.dead_after_ns = c->dead_after_ns;
-    mesh->self.handshake_ns = c->handshake_ns;
+    set_intervals(mesh); /* they may have been reloaded */
     mesh->rearm = false;
     arm_timer(mesh, now_ns);
 }
@@ -656,10 +679,8 @@ int mesh_new(struct node *node, struct mesh **ret_mesh)
                                     .node_id = node->id,
                                     .epoch = node->epoch,
                                     .packet_bytes = (uint32_t)c->packet_bytes,
-                                    .key = &mesh->key,
-                                    .heartbeat_ns = c->heartbeat_ns,
-                                    .dead_after_ns = c->dead_after_ns,
-                                    .handshake_ns = c->handshake_ns};
+                                    .key = &mesh->key};
+    set_intervals(mesh);
     if (c->n_channels > 0) {
         rc = auth_load_key(c->key_file, &mesh->key);
         if (rc < 0)

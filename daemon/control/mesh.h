@@ -38,6 +38,9 @@ struct mesh_link {
 int mesh_new(struct node *node, struct mesh **ret_mesh);
 void mesh_free(struct mesh *mesh);
 
+/* Whether some job in the cluster spans nodes: heartbeats are frequent then, else rare. */
+void mesh_set_busy(struct mesh *mesh, bool busy);
+
 /* A node can be reached at this control address through the given own channel. */
 void mesh_learn(struct mesh *mesh, uint32_t channel, uint32_t node_id, const char *host, uint32_t port);
 

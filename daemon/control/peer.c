@@ -204,6 +204,11 @@ int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t l
     return end_with(p, -EPROTO, "frame of type %u does not belong here", type);
 }
 
+static uint64_t silent_since(const struct peer *p)
+{
+    return p->heard_ns > p->self->changed_ns ? p->heard_ns : p->self->changed_ns;
+}
+
 int peer_on_timer(struct peer *p, uint64_t now_ns)
 {
     Motet__Heartbeat msg = MOTET__HEARTBEAT__INIT;
@@ -213,7 +218,7 @@ int peer_on_timer(struct peer *p, uint64_t now_ns)
             return 0;
         return end_with(p, -ETIMEDOUT, "no hand-shake within %llu ms", (unsigned long long)(p->self->handshake_ns / CLOCK_NS_PER_MS));
     }
-    if (now_ns - p->heard_ns > p->self->dead_after_ns)
+    if (now_ns - silent_since(p) > p->self->dead_after_ns)
         return end_with(p, -ETIMEDOUT, "silent for %llu ms", (unsigned long long)((now_ns - p->heard_ns) / CLOCK_NS_PER_MS));
     bool measure = p->measured_ns == 0 || now_ns - p->measured_ns >= MEASURE_EVERY_NS;
     /* Timers come a little early or late: three quarters of the interval is due. */
@@ -231,6 +236,6 @@ uint64_t peer_next_ns(const struct peer *p)
 {
     if (p->state != PEER_UP)
         return p->since_ns + p->self->handshake_ns;
-    uint64_t send_ns = p->sent_ns + p->self->heartbeat_ns, dead_ns = p->heard_ns + p->self->dead_after_ns + CLOCK_NS_PER_MS;
+    uint64_t send_ns = p->sent_ns + p->self->heartbeat_ns, dead_ns = silent_since(p) + p->self->dead_after_ns + CLOCK_NS_PER_MS;
     return send_ns < dead_ns ? send_ns : dead_ns;
 }

@@ -31,6 +31,7 @@ struct peer_self {
     uint32_t node_id, epoch, packet_bytes;
     const struct auth_key *key;
     uint64_t heartbeat_ns, dead_after_ns, handshake_ns;
+    uint64_t changed_ns; /* when the intervals last became shorter: silence counts from then on */
 };
 
 struct peer;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "daemon/control/cluster.h"
 #include "daemon/control/home.h"
 #include "daemon/control/job.h"
 #include "daemon/control/stream.h"
@@ -174,6 +175,7 @@ static int on_submit(struct session *s, const uint8_t *body, uint32_t len)
         session_finish(s);
         return 0;
     }
+    cluster_note_busy(node->cluster);
     s->home_id = home->id;
     s->has_home = true;
     return 0;
