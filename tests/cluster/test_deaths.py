@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kill -9 of each part of a job at various moments: the job ends soon, says why in one line, and leaves nothing."""
+import os
 import re
+import signal
 import time
 
 import pytest
@@ -127,3 +129,27 @@ def test_abort_and_exit_codes(lab, programs, installation, tmp_path):
 
 def test_the_cluster_still_works(lab, programs):
     assert '0.0e+00: ok' in lab.mpi(HOSTS, programs('heat2d')).stdout
+
+
+@pytest.mark.parametrize('how', ['down', 'kill'])
+def test_the_whole_lab_ends_with_a_job_in_it(new_lab, programs, how):
+    """Daemons, ranks and mpiexec all at once: nothing is left on the machine."""
+    lab = new_lab('gateway')
+    before = outside()
+    remains = harness_lab.Remains(lab)
+    job = start_long_job(lab, programs)
+    if how == 'down':
+        lab.down()
+    else:
+        os.kill(harness_lab.holder_of(lab), signal.SIGKILL)
+        harness_lab.Lab.up_now.remove(lab)
+    remains.assert_gone(within_s=10)
+    code, _ = harness_lab.finish(job, 10)
+    assert code != 0
+    assert not outside() - before
+
+
+def outside():
+    """Names that a job of a lab could have left on the machine itself."""
+    return {os.path.join(folder, name) for folder in ('/dev/shm', '/run', '/run/motet', '/tmp') if os.path.isdir(folder)
+            for name in os.listdir(folder) if 'motet' in name}

@@ -152,3 +152,50 @@ def read_until(process, text, timeout_s):
         assert line, f'ended before "{text}":\n{read}'
         read += line
     return read
+
+
+# ---- the end of a whole lab ----
+
+class Remains:
+    """All processes of a lab, wherever they hide: those of its process namespace. The namespace is held open, or the kernel would give
+    its number to the next one that somebody makes."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.space = os.open(f'/proc/{holder_of(lab)}/ns/pid', os.O_RDONLY)
+        self.inode = os.fstat(self.space).st_ino
+
+    def processes(self):
+        found = set()
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                if os.stat(f'/proc/{pid}/ns/pid').st_ino == self.inode:
+                    found.add(int(pid))
+            except OSError:
+                pass
+        return found
+
+    def assert_gone(self, within_s=5.0):
+        """No process of the lab is left, so nothing holds its namespaces and mounts, and nobody answers for it."""
+        deadline = time.monotonic() + within_s
+        while self.processes() or self.lab.name in stage.run([self.lab.installation.motet_lab, 'list']).stdout.split():
+            assert time.monotonic() < deadline, f'still there: {self.processes()}'
+            time.sleep(0.05)
+        os.close(self.space)
+
+
+def holder_of(lab):
+    """The lab's first process, by its number as the caller sees it: it carries the lab's name in its command line and is number 1 of a
+    process namespace."""
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/cmdline', 'rb') as file:
+                named = lab.name.encode() in file.read().split(b'\0')
+            with open(f'/proc/{pid}/status', encoding='utf-8', errors='replace') as file:
+                numbers = next(line for line in file if line.startswith('NSpid')).split()[1:]
+        except (OSError, StopIteration):
+            continue
+        if named and len(numbers) > 1 and numbers[-1] == '1':
+            return int(pid)
+    raise AssertionError(f'no holder of {lab.name}')
+

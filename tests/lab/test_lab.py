@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """motet-lab itself, with plain processes: wires, cuts, rates, several labs, and that nothing is ever left."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 
@@ -107,79 +109,26 @@ def test_two_labs_at_once(new_lab):
     assert first.name in names and second.name in names
 
 
-def spaces_of(lab):
-    """Inodes of the namespaces of a lab."""
-    script = 'for s in pid net mnt uts ipc; do stat -L -c %i /proc/self/ns/$s; done'
-    return {int(word) for node in lab.nodes for word in lab.on(node, 'sh', '-c', script).stdout.split()}
-
-
-def still_there(inodes):
-    """Processes that live in one of these namespaces."""
-    found = set()
-    for pid in filter(str.isdigit, os.listdir('/proc')):
-        for space in ('pid', 'net', 'mnt', 'uts', 'ipc'):
-            try:
-                if os.stat(f'/proc/{pid}/ns/{space}').st_ino in inodes:
-                    found.add(int(pid))
-            except OSError:
-                pass
-    return found
-
-
-def assert_gone(lab, inodes):
-    deadline = time.monotonic() + 5
-    while still_there(inodes) or lab.name in stage.run([lab.installation.motet_lab, 'list']).stdout.split():
-        assert time.monotonic() < deadline, f'still there: {still_there(inodes)}'
-        time.sleep(0.05)
-
-
 def test_down_takes_everything(new_lab):
     lab = new_lab(THREE, daemons=False)
-    inodes = spaces_of(lab) - {os.stat(f'/proc/self/ns/{s}').st_ino for s in ('pid', 'net', 'mnt', 'uts', 'ipc')}
+    remains = harness_lab.Remains(lab)
     background = lab.start('a1', 'sh', '-c', 'sleep 1000 & setsid sleep 1000 & wait')
     time.sleep(0.2)
-    assert still_there(inodes)
+    assert remains.processes()
     lab.down()
-    assert_gone(lab, inodes)
+    remains.assert_gone()
     harness_lab.stop(background)
 
 
 def test_kill_of_the_holder_takes_everything(new_lab):
     lab = new_lab(THREE, daemons=False)
-    own = {os.stat(f'/proc/self/ns/{s}').st_ino for s in ('pid', 'net', 'mnt', 'uts', 'ipc')}
-    inodes = spaces_of(lab) - own
+    remains = harness_lab.Remains(lab)
     background = lab.start('m1', 'sh', '-c', 'setsid sleep 1000 & sleep 1000')
     time.sleep(0.2)
-    os.kill(holder_of(lab), signal.SIGKILL)
-    assert_gone(lab, inodes)
+    os.kill(harness_lab.holder_of(lab), signal.SIGKILL)
+    remains.assert_gone()
     harness_lab.stop(background)
     harness_lab.Lab.up_now.remove(lab)
-
-
-def holder_of(lab):
-    """The lab's first process, as this process sees it: the one whose first number inside is 1."""
-    wanted = {os.stat(f'/proc/{pid}/ns/pid').st_ino for pid in sitters(lab)}
-    for pid in sitters(lab):
-        with open(f'/proc/{pid}/status', encoding='ascii') as file:
-            numbers = next(line for line in file if line.startswith('NSpid')).split()[1:]
-        if numbers[-1] == '1':
-            return pid
-    raise AssertionError(f'no first process in {wanted}')
-
-
-def sitters(lab):
-    """Pids of the processes that carry the lab's name in their command line and live in a process namespace of their own."""
-    own = os.stat('/proc/self/ns/pid').st_ino
-    found = []
-    for pid in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open(f'/proc/{pid}/cmdline', 'rb') as file:
-                words = file.read().split(b'\0')
-            if lab.name.encode() in words and os.stat(f'/proc/{pid}/ns/pid').st_ino != own:
-                found.append(int(pid))
-        except OSError:
-            pass
-    return found
 
 
 def test_the_end_of_the_watched_process_takes_everything(installation, namespaces):
@@ -196,8 +145,8 @@ def test_the_end_of_the_watched_process_takes_everything(installation, namespace
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='this run is the one of an ordinary user')
-def test_as_an_ordinary_user(installation, namespaces, tmp_path):
-    """The same lab without any privilege, if the kernel lets users have namespaces."""
+def test_as_an_ordinary_user(installation, namespaces, programs):
+    """A lab and a job in it without any privilege, if the kernel lets users have namespaces and the installation can be read."""
     as_user = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', 'env', 'HOME=/tmp', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin',
                '/usr/bin/python3', installation.motet_lab]
     check = stage.run(as_user + ['check'], check=False, cwd='/')
@@ -205,10 +154,15 @@ def test_as_an_ordinary_user(installation, namespaces, tmp_path):
         pytest.skip(f'as an ordinary user: {check.stderr.strip()}')
     assert 'user namespace' in check.stdout
     name = f'user-{os.getpid()}'
-    stage.run(as_user + ['up', 'gateway', '--no-daemons', '--name', name, '--watch', os.getpid()], cwd='/')
+    stage.run(as_user + ['up', 'gateway', '--name', name, '--watch', os.getpid()], cwd='/')
     try:
         shown = stage.run(as_user + ['--name', name, 'exec', 'gw', '--', 'ip', '-br', 'addr'], cwd='/').stdout
         assert '10.1.0.3/24' in shown and '10.2.0.3/24' in shown
+        with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to other users
+            os.chmod(folder, 0o755)
+            program = shutil.copy(programs('ring'), folder)
+            job = as_user + ['--name', name, 'exec', 'a1', '--', 'mpiexec', '-n', '4', '-hosts', 'a1,b1,a2,b2', program, '1']
+            assert '0 words wrong: ok' in stage.run(job, cwd='/').stdout
     finally:
         stage.run(as_user + ['down', '--name', name], cwd='/')
     assert name not in stage.run(as_user + ['list'], cwd='/').stdout.split()

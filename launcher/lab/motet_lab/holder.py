@@ -20,9 +20,12 @@ import selectors
 import signal
 import socket
 import struct
+import time
 import traceback
 
 from . import kernel, node, picture, status, wiring
+
+DRAIN_S = 2.0
 
 
 class Refused(Exception):
@@ -256,17 +259,15 @@ def serve(lab, listener, watched):
 
 
 def drain(lab):
-    """Lets the daemons end in order, so that a lab's end is an ordinary end for them; the kernel takes the rest."""
-    for made in lab.nodes.values():
-        made.reap()
-        if made.daemon:
-            made.daemon.terminate()
-    for made in lab.nodes.values():
-        if made.daemon:
-            try:
-                made.daemon.wait(timeout=3)
-            except Exception:  # pylint: disable=broad-except
-                pass  # it goes with the holder
+    """Lets the daemons end in order, so that a lab's end is an ordinary end for them; the kernel takes what has not ended by then."""
+    deadline = time.monotonic() + DRAIN_S
+    lab.reap()
+    living = [made for made in lab.nodes.values() if made.daemon]
+    for made in living:
+        made.daemon.terminate()
+    while any(made.daemon for made in living) and time.monotonic() < deadline:
+        time.sleep(0.01)
+        lab.reap()
 
 
 def main(lab, listener, watched, report):
@@ -285,7 +286,6 @@ def main(lab, listener, watched, report):
         tell(ready=True)
         os.close(report)
         serve(lab, listener, watched)
-        listener.close()
         drain(lab)
     except (wiring.WiringError, OSError) as error:
         tell(error=str(error))
