@@ -321,7 +321,7 @@ static void lose_net(struct channel *ch, int error)
 {
     log_error("channel %s: endpoint lost: %s", ch->name, strerror(-error));
     ch->net_lost = true;
-    struct event event = {.type = EVENT_FAILED, .error = error};
+    struct cmd_event event = {.type = EVENT_FAILED, .error = error};
     cmd_event(ch, &event);
 }
 
@@ -412,7 +412,7 @@ static void check_drained(struct channel *ch)
 
     if (!done && ch->now_ns < ch->drain_until_ns)
         return;
-    struct event event = {.type = EVENT_DRAINED, .value = done ? 0 : 1};
+    struct cmd_event event = {.type = EVENT_DRAINED, .value = done ? 0 : 1};
     if (cmd_event(ch, &event))
         ch->drain_until_ns = 0;
 }

@@ -43,7 +43,7 @@ int cmd_send(struct channel *ch, const struct cmd *cmd)
     return 0;
 }
 
-bool cmd_next_event(struct channel *ch, struct event *ret_event)
+bool cmd_next_event(struct channel *ch, struct cmd_event *ret_event)
 {
     uint32_t head = atomic_load_explicit(&ch->event_head, memory_order_relaxed);
 
@@ -61,7 +61,7 @@ int cmd_event_fd(const struct channel *ch)
     return ch->event_fd;
 }
 
-bool cmd_event(struct channel *ch, const struct event *event)
+bool cmd_event(struct channel *ch, const struct cmd_event *event)
 {
     uint32_t tail = atomic_load_explicit(&ch->event_tail, memory_order_relaxed);
 

@@ -71,7 +71,7 @@ enum event_type {
     EVENT_FAILED, /* the channel's endpoint is lost; the thread goes on to serve rings and other channels */
 };
 
-struct event {
+struct cmd_event {
     uint32_t type;    /* enum event_type */
     uint32_t slot;    /* LINK_ERROR, RTT, UNREACHABLE, RESTARTED */
     uint64_t job;     /* job id: RANK_DETACHED, JOB_DETACHED, HOLD_OVERFLOW, POISONED */
@@ -85,7 +85,7 @@ struct event {
 /* Sends a command. 0, or -EAGAIN when the ring is full (try again after reading events). Copies *cmd. */
 int cmd_send(struct channel *ch, const struct cmd *cmd);
 /* Fetches the next event. False when there is none. */
-bool cmd_next_event(struct channel *ch, struct event *ret_event);
+bool cmd_next_event(struct channel *ch, struct cmd_event *ret_event);
 /* Becomes readable when events come: read 8 bytes, then fetch events until there are none. */
 int cmd_event_fd(const struct channel *ch);
 

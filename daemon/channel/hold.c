@@ -43,7 +43,7 @@ static int refuse(struct channel *ch, struct down *down)
         down->refused_ns = ch->now_ns;
     if (ch->now_ns - down->refused_ns >= ch->config.hold_stall_ns &&
         (down->reported_ns == 0 || ch->now_ns - down->reported_ns >= ch->config.hold_stall_ns)) {
-        struct event event = {.type = EVENT_HOLD_OVERFLOW,
+        struct cmd_event event = {.type = EVENT_HOLD_OVERFLOW,
                               .job = down->job->config.job,
                               .rank = down->job->ups[down->local].world,
                               .value = down->hold_bytes};

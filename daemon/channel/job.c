@@ -220,7 +220,7 @@ void job_answers(struct channel *ch)
 {
     list_foreach_safe(it, &ch->jobs_gone) {
         struct channel_job *job = list_entry(it, struct channel_job, node);
-        struct event event = {.type = EVENT_JOB_DETACHED, .job = job->config.job};
+        struct cmd_event event = {.type = EVENT_JOB_DETACHED, .job = job->config.job};
         list_remove(&job->node);
         /* After this the control thread may free the job. */
         if (!cmd_event(ch, &event)) {
@@ -236,7 +236,7 @@ void job_answers(struct channel *ch)
             struct up *up = &job->ups[r];
             if (!up->draining || (!up->gone && !up->poisoned && ring_peek(&up->ring)))
                 continue;
-            struct event event = {.type = EVENT_RANK_DETACHED, .job = job->config.job, .rank = r};
+            struct cmd_event event = {.type = EVENT_RANK_DETACHED, .job = job->config.job, .rank = r};
             if (!cmd_event(ch, &event))
                 return;
             forget_up(ch, up);

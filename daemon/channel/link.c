@@ -26,7 +26,7 @@ static void report_error(struct channel *ch, struct link *link)
 {
     if (link->error == 0 || (link->error_ns != 0 && ch->now_ns - link->error_ns < REPORT_NS))
         return;
-    struct event event = {.type = EVENT_LINK_ERROR, .slot = link->slot, .error = link->error};
+    struct cmd_event event = {.type = EVENT_LINK_ERROR, .slot = link->slot, .error = link->error};
     if (cmd_event(ch, &event)) {
         link->error = 0;
         link->error_ns = ch->now_ns;
@@ -150,7 +150,7 @@ void link_add(struct channel *ch, uint32_t slot, const void *address, uint32_t l
     int rc = ch->driver->peer_add(ch->net, address, len, &peer);
     if (rc < 0) {
         log_warn("channel %s: address of neighbour in slot %u not usable: %s", ch->name, slot, strerror(-rc));
-        struct event event = {.type = EVENT_LINK_ERROR, .slot = slot, .error = rc};
+        struct cmd_event event = {.type = EVENT_LINK_ERROR, .slot = slot, .error = rc};
         cmd_event(ch, &event);
         return;
     }
@@ -281,6 +281,6 @@ void link_on_echo(struct channel *ch, const struct wire_header *h)
     uint64_t rtt_ns = ch->now_ns - stamp;
     link->heard_ns = ch->now_ns;
     link->rtt_us = (uint32_t)(rtt_ns / CLOCK_NS_PER_US);
-    struct event event = {.type = EVENT_RTT, .slot = link->slot, .value = rtt_ns};
+    struct cmd_event event = {.type = EVENT_RTT, .slot = link->slot, .value = rtt_ns};
     cmd_event(ch, &event);
 }

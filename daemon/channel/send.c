@@ -93,7 +93,7 @@ static void check_epoch(struct channel *ch, struct flow *f)
         count_add(&ch->count, COUNT_RESETS, 1);
         count_add(&ch->count, COUNT_DROP_EPOCH, n_dropped);
         if (n_dropped > 0) {
-            struct event event = {.type = EVENT_RESTARTED, .slot = f->slot, .value = n_dropped};
+            struct cmd_event event = {.type = EVENT_RESTARTED, .slot = f->slot, .value = n_dropped};
             cmd_event(ch, &event);
         }
     }
@@ -381,7 +381,7 @@ void send_no_route(struct channel *ch)
         release_all(ch, ch->scratch, n);
         set_active(ch, f);
         count_add(&ch->count, COUNT_DROP_UNREACHABLE, n);
-        struct event event = {.type = EVENT_UNREACHABLE, .slot = f->slot, .value = n};
+        struct cmd_event event = {.type = EVENT_UNREACHABLE, .slot = f->slot, .value = n};
         cmd_event(ch, &event);
     }
 }

@@ -221,7 +221,7 @@ struct channel {
     struct cmd *cmds;
     _Alignas(64) _Atomic uint32_t cmd_head;
     _Alignas(64) _Atomic uint32_t cmd_tail;
-    struct event *events;
+    struct cmd_event *events;
     _Alignas(64) _Atomic uint32_t event_head;
     _Alignas(64) _Atomic uint32_t event_tail;
     int event_fd;
@@ -249,7 +249,7 @@ void cmd_deinit(struct channel *ch);
 uint32_t cmd_poll(struct channel *ch);
 bool cmd_pending(const struct channel *ch);
 /* False if the ring is full. */
-bool cmd_event(struct channel *ch, const struct event *event);
+bool cmd_event(struct channel *ch, const struct cmd_event *event);
 
 /* loop.c */
 int loop_init(struct channel *ch);

@@ -101,7 +101,7 @@ static int take(struct channel *ch, struct up *up, const struct ring_slot *slot)
 
 static void report_poison(struct channel *ch, struct up *up)
 {
-    struct event event = {
+    struct cmd_event event = {
         .type = EVENT_POISONED, .job = up->job->config.job, .rank = up->world, .text = up->poison};
 
     if (up->poison && cmd_event(ch, &event))

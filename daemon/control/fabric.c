@@ -2,6 +2,7 @@
 #include "daemon/control/fabric.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,6 @@
 #include "daemon/control/cluster.h"
 #include "daemon/control/hops.h"
 #include "daemon/control/job.h"
-#include "daemon/control/watch.h"
 #include "daemon/node.h"
 
 /* A command that found its channel's ring full; they go out in order. */
@@ -25,7 +25,7 @@ struct fabric_wait {
 struct fabric_channel {
     struct fabric *fabric;
     struct channel *channel;
-    struct watch *watch;
+    struct event *readable; /* the channel has events */
     struct list waiting;
     struct net_info info;
     uint64_t last_turn;
@@ -92,7 +92,7 @@ static void flush(struct fabric_channel *fc)
     }
 }
 
-static void send(struct fabric_channel *fc, const struct cmd *cmd)
+static void order(struct fabric_channel *fc, const struct cmd *cmd)
 {
     flush(fc);
     if (list_empty(&fc->waiting) && cmd_send(fc->channel, cmd) == 0)
@@ -107,7 +107,7 @@ static void send(struct fabric_channel *fc, const struct cmd *cmd)
     list_append(&fc->waiting, &w->link);
 }
 
-static void on_event(struct fabric_channel *fc, const struct event *e)
+static void on_event(struct fabric_channel *fc, const struct cmd_event *e)
 {
     struct node *node = fc->fabric->node;
     char text[128];
@@ -150,13 +150,14 @@ static void on_event(struct fabric_channel *fc, const struct event *e)
     }
 }
 
-static void on_events(void *ctx)
+static void on_events(evutil_socket_t fd, short what, void *ctx)
 {
     struct fabric_channel *fc = ctx;
-    struct event e;
+    struct cmd_event e;
     uint64_t count;
 
-    if (read(cmd_event_fd(fc->channel), &count, sizeof count) < 0 && errno != EAGAIN)
+    (void)what;
+    if (read(fd, &count, sizeof count) < 0 && errno != EAGAIN)
         log_error("channel %s: %s", channel_name(fc->channel), strerror(errno));
     while (cmd_next_event(fc->channel, &e))
         on_event(fc, &e);
@@ -195,8 +196,8 @@ static int open_channel(struct fabric *f, uint32_t idx)
     }
     f->n_channels = idx + 1;
     channel_info(fc->channel, &fc->info);
-    fc->watch = watch_new(f->node->base, cmd_event_fd(fc->channel), on_events, fc);
-    if (!fc->watch)
+    fc->readable = event_new(f->node->base, cmd_event_fd(fc->channel), EV_READ | EV_PERSIST, on_events, fc);
+    if (!fc->readable || event_add(fc->readable, NULL) < 0)
         return -ENOMEM;
     log_info("channel %s: network %s on %s, %s, provider %s", cc->name, cc->network, cc->resolved_interface, cc->address,
              fc->info.provider);
@@ -253,7 +254,8 @@ void fabric_free(struct fabric *f)
         channel_stop(f->channels[i].channel);
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct fabric_channel *fc = &f->channels[i];
-        watch_free(fc->watch);
+        if (fc->readable)
+            event_free(fc->readable);
         list_foreach_safe(it, &fc->waiting)
             free(list_entry(it, struct fabric_wait, link));
         channel_free(fc->channel);
@@ -272,7 +274,7 @@ void fabric_add_link(struct fabric *f, uint32_t idx, uint16_t slot, const uint8_
     cmd.add_link.slot = slot;
     cmd.add_link.len = (uint16_t)len;
     memcpy(cmd.add_link.address, address, len);
-    send(&f->channels[idx], &cmd);
+    order(&f->channels[idx], &cmd);
 }
 
 void fabric_remove_link(struct fabric *f, uint32_t idx, uint16_t slot)
@@ -280,7 +282,7 @@ void fabric_remove_link(struct fabric *f, uint32_t idx, uint16_t slot)
     struct cmd cmd = {.type = CMD_REMOVE_LINK};
 
     cmd.remove_link.slot = slot;
-    send(&f->channels[idx], &cmd);
+    order(&f->channels[idx], &cmd);
 }
 
 int fabric_attach_job(struct fabric *f, struct job *job)
@@ -306,7 +308,7 @@ int fabric_attach_job(struct fabric *f, struct job *job)
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd cmd = {.type = CMD_ATTACH_JOB};
         cmd.job = job->channel_jobs[i];
-        send(&f->channels[i], &cmd);
+        order(&f->channels[i], &cmd);
     }
     job->channels_left = f->n_channels;
     return 0;
@@ -321,7 +323,7 @@ void fabric_detach_rank(struct fabric *f, struct job *job, uint32_t local, bool 
         cmd.detach_rank.job = job->channel_jobs[i];
         cmd.detach_rank.local = local;
         cmd.detach_rank.dead = dead;
-        send(&f->channels[i], &cmd);
+        order(&f->channels[i], &cmd);
     }
 }
 
@@ -332,7 +334,7 @@ void fabric_detach_job(struct fabric *f, struct job *job)
         if (!job->channel_jobs[i])
             continue;
         cmd.job = job->channel_jobs[i];
-        send(&f->channels[i], &cmd);
+        order(&f->channels[i], &cmd);
     }
 }
 
@@ -346,7 +348,7 @@ void fabric_set_wait(struct fabric *f, uint32_t idx, uint32_t wait_mode)
     struct cmd cmd = {.type = CMD_SET_WAIT};
 
     cmd.wait_mode = wait_mode;
-    send(&f->channels[idx], &cmd);
+    order(&f->channels[idx], &cmd);
 }
 
 void fabric_drain(struct fabric *f, uint64_t timeout_ns)
@@ -355,7 +357,7 @@ void fabric_drain(struct fabric *f, uint64_t timeout_ns)
         struct cmd cmd = {.type = CMD_DRAIN};
         cmd.timeout_ns = timeout_ns;
         f->channels[i].draining = true;
-        send(&f->channels[i], &cmd);
+        order(&f->channels[i], &cmd);
     }
 }
 

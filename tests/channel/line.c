@@ -244,7 +244,7 @@ static uint32_t slot_of(uint32_t i, uint32_t j)
 static void await_event(struct channel *ch, uint32_t type)
 {
     uint64_t deadline = clock_now_ns() + DEADLINE_NS;
-    struct event e;
+    struct cmd_event e;
 
     for (;;) {
         while (cmd_next_event(ch, &e))

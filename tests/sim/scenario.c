@@ -31,7 +31,7 @@ struct world {
     struct ring_producer up[RANKS];
     struct ring_consumer down[RANKS];
     uint32_t *data_end[RANKS];
-    struct event events[64];
+    struct cmd_event events[64];
     uint32_t n_events;
 };
 
@@ -135,7 +135,7 @@ static void world_free(struct world *w)
 static void step(struct world *w)
 {
     struct sim *s = &w->s;
-    struct event e;
+    struct cmd_event e;
 
     for (uint32_t i = 0; i < s->n_events;) {
         if (s->events[i].at_ns > s->now_ns) {

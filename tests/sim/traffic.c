@@ -433,7 +433,7 @@ bool traffic_step(struct sim *s)
     return any;
 }
 
-static void on_event(struct sim *s, uint32_t node, const struct event *e)
+static void on_event(struct sim *s, uint32_t node, const struct cmd_event *e)
 {
     struct traffic *t = s->traffic;
 
@@ -481,7 +481,7 @@ static void on_event(struct sim *s, uint32_t node, const struct event *e)
 
 void traffic_control(struct sim *s)
 {
-    struct event e;
+    struct cmd_event e;
 
     for (uint32_t i = 0; i < s->n_nodes; i++)
         for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++)
