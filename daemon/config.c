@@ -84,7 +84,8 @@ static const struct config_entry entries[] = {
      "Instead of heartbeat while no job in the cluster has ranks on several nodes; then a link is dead after three of these. The "
      "longer of the two counts."},
     {"mesh", "unreachable_after", TYPE_TIME, NUMBER(unreachable_after_ns), "10s", 100 * MS, 3600 * SEC, NULL, true,
-     "A node without any way to it for so long is given up: jobs with ranks there end."},
+     "A node without any way to it for so long is given up: jobs with ranks there end. One whose host says that no daemon runs there any "
+     "more is given up at once."},
     {"mesh", "handshake", TYPE_TIME, NUMBER(handshake_ns), "5s", 100 * MS, 60 * SEC, NULL, true,
      "A connection that has not proved the cluster key by then is closed."},
     {"mesh", "reconnect", TYPE_TIME, NUMBER(reconnect_ns), "500ms", 50 * MS, 60 * SEC, NULL, true,

@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "daemon/control/control.h"
 #include "daemon/control/fabric.h"
+#include "daemon/control/gone.h"
 #include "daemon/control/graph.h"
 #include "daemon/control/home.h"
 #include "daemon/control/hops.h"
@@ -74,6 +75,7 @@ struct cluster {
     struct graph graph;
     struct route *routes; /* graph.n_nodes of them */
     uint64_t complained_ns;
+    struct gone gone;
 };
 
 static void on_update(evutil_socket_t fd, short what, void *ctx);
@@ -269,6 +271,16 @@ void cluster_on_link_down(struct cluster *c, const struct mesh_link *l)
     n->n_samples = 0;
     c->own_dirty = true;
     want_update(c);
+}
+
+void cluster_on_refused(struct cluster *c, uint32_t node_id, uint32_t epoch)
+{
+    const struct topology_node *t = topology_find(c->node->topology, node_id);
+
+    if (!t || t->state->epoch != epoch || !gone_note(&c->gone, node_id, epoch, clock_now_ns()))
+        return;
+    log_info("node %s refuses connections: its daemon has ended", t->state->node);
+    cluster_touch(c);
 }
 
 static void take_rtt(struct cluster *c, struct neighbour *n, uint64_t rtt_ns)
@@ -472,6 +484,7 @@ static void describe_self(struct cluster *c)
         if (a)
             s->links[s->n_links++] = a;
     }
+    failed = failed || gone_describe(&c->gone, s) < 0;
     if (failed || topology_set_own(c->node->topology, s) < 0) {
         log_error("out of memory for the own link state");
         motet__link_state__free_unpacked(s, NULL);
@@ -548,6 +561,15 @@ static bool note_reachability(struct topology_node *t, bool reachable, uint64_t 
     return true;
 }
 
+/* Jobs with ranks there end. True if the hop table changed. */
+static bool give_up(struct cluster *c, struct topology_node *t, const char *why)
+{
+    t->lost = true;
+    log_notice("node %s %s, giving it up", t->state->node, why);
+    node_lost(c, t->node_id, why);
+    return c->routes && t->index < c->graph.n_nodes && publish_route(c, t, &c->routes[t->index]);
+}
+
 static void on_update(evutil_socket_t fd, short what, void *ctx)
 {
     struct cluster *c = ctx;
@@ -585,6 +607,8 @@ static void on_update(evutil_socket_t fd, short what, void *ctx)
         busy |= routes[t->index].reachable && t->state->busy;
         changed |= note_reachability(t, routes[t->index].reachable, now_ns);
         changed |= publish_route(c, t, &routes[t->index]);
+        if (!t->reachable && !t->lost && gone_told(c->node->topology, t))
+            changed |= give_up(c, t, "has lost its daemon");
     }
     if (c->node->mesh)
         mesh_set_busy(c->node->mesh, busy);
@@ -605,18 +629,16 @@ void cluster_tick(struct cluster *c, uint64_t now_ns)
                 n->channels[ch].bad_until_ns = 0;
                 retry = true;
             }
+    c->own_dirty |= gone_expire(&c->gone, c->node->config.unreachable_after_ns, now_ns);
     if (retry || (c->own_dirty && !c->update_pending))
         want_update(c);
     for (struct topology_node *t = topology_first(c->node->topology); t; t = t->hh.next) {
         if (t->node_id == c->node->id || t->reachable || t->lost ||
             now_ns - t->unreachable_since_ns < c->node->config.unreachable_after_ns)
             continue;
-        t->lost = true;
-        if (t->unreachable_since_ns != 0) {
-            log_notice("node %s is given up", t->state->node);
-            node_lost(c, t->node_id, "cannot be reached any more");
-        }
-        if (c->routes && t->index < c->graph.n_nodes && publish_route(c, t, &c->routes[t->index]))
+        if (t->unreachable_since_ns == 0)
+            t->lost = true; /* never met: nobody here has to do with it */
+        else if (give_up(c, t, "cannot be reached any more"))
             hops_publish(c->node->hops);
     }
 }
@@ -662,6 +684,13 @@ uint32_t cluster_epoch(const struct cluster *c, uint32_t node_id)
         return c->node->epoch;
     t = topology_find(c->node->topology, node_id);
     return t && !t->lost ? t->state->epoch : 0;
+}
+
+bool cluster_reachable(const struct cluster *c, uint32_t node_id)
+{
+    const struct topology_node *t = topology_find(c->node->topology, node_id);
+
+    return node_id == c->node->id || (t && t->reachable);
 }
 
 static int by_name(const void *a, const void *b)

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,8 @@ void cluster_on_link_up(struct cluster *c, struct mesh_link *link);
 void cluster_on_link_down(struct cluster *c, const struct mesh_link *link);
 /* 0, or -EPROTO. */
 int cluster_on_link_state(struct cluster *c, struct mesh_link *from, const uint8_t *body, uint32_t len);
+/* A node that we had been connected to in this incarnation refuses to be connected to again. */
+void cluster_on_refused(struct cluster *c, uint32_t node_id, uint32_t epoch);
 void cluster_on_rtt(struct cluster *c, uint32_t node_id, const char *network, uint64_t rtt_ns);
 void cluster_tick(struct cluster *c, uint64_t now_ns);
 
@@ -46,6 +49,8 @@ void cluster_touch(struct cluster *c);
 int cluster_forward(struct cluster *c, uint32_t dst_node, const uint8_t *frame, uint32_t len);
 /* Epoch of a node, 0 if not known or lost. */
 uint32_t cluster_epoch(const struct cluster *c, uint32_t node_id);
+/* Whether there is a way to a node now; to the own one there is. */
+bool cluster_reachable(const struct cluster *c, uint32_t node_id);
 /* Nodes that take ranks, the own one first, the others by name. Their number. */
 size_t cluster_place_nodes(const struct cluster *c, struct place_node *ret_nodes, size_t max);
 

@@ -179,6 +179,13 @@ static void home_client_done(void *ctx, void *client)
     session_finish(client);
 }
 
+static bool home_reachable(void *ctx, uint32_t node_id)
+{
+    struct node *node = ctx;
+
+    return cluster_reachable(node->cluster, node_id);
+}
+
 static size_t home_nodes(void *ctx, struct place_node *ret_nodes, size_t max)
 {
     struct node *node = ctx;
@@ -190,6 +197,7 @@ static const struct home_ops home_ops = {.to_node = home_to_node,
                                          .to_client = home_to_client,
                                          .client_queued = home_client_queued,
                                          .client_done = home_client_done,
+                                         .reachable = home_reachable,
                                          .nodes = home_nodes};
 
 bool control_busy(const struct node *node)

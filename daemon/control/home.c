@@ -17,6 +17,10 @@
 #define LAUNCH_LIMIT_NS (30 * CLOCK_NS_PER_S)
 /* After SIGKILL: then a process hangs in the kernel, or its node does. */
 #define KILL_LIMIT_NS (10 * CLOCK_NS_PER_S)
+/* So often it is seen whether those that have not ended can be reached at all. */
+#define KILL_STEP_NS CLOCK_NS_PER_S
+/* So many ranges of ranks are named in a message. */
+#define NAMED_RANGES 8u
 /* Output is acknowledged to its node in steps, while mpiexec takes it. */
 #define WINDOW_STEP_BYTES  (256u << 10)
 #define CLIENT_QUEUE_BYTES (512u << 10)
@@ -142,7 +146,8 @@ static void send_kill(struct homes *homes, struct home *h, int signal)
 static void kill_now(struct homes *homes, struct home *h, uint64_t now_ns)
 {
     h->killed = true;
-    h->deadline_ns = now_ns + KILL_LIMIT_NS;
+    h->deadline_ns = now_ns + KILL_STEP_NS;
+    h->give_up_ns = now_ns + KILL_LIMIT_NS;
     send_kill(homes, h, SIGKILL);
 }
 
@@ -512,6 +517,37 @@ void homes_on_abort(struct homes *homes, uint32_t src_node, const Motet__Abort *
               msg->text && msg->text[0] ? msg->text : "MPI_Abort");
 }
 
+/* The node's ranks that have not ended, as "rank 3" or "ranks 0-5, 7 and 12 more". False: none. */
+static bool name_ranks(const struct home *h, const Motet__Placement *pl, char *out, size_t size)
+{
+    size_t at = 0, n_left = 0, n_alive = 0;
+    unsigned n_ranges = 0;
+    char list[160] = "";
+
+    for (size_t i = 0; i < pl->n_ranks; i++) {
+        uint32_t first = pl->ranks[i], last = first;
+        if (h->ranks[first].exited)
+            continue;
+        n_alive++;
+        if (n_ranges == NAMED_RANGES) {
+            n_left++;
+            continue;
+        }
+        while (i + 1 < pl->n_ranks && pl->ranks[i + 1] == last + 1 && !h->ranks[last + 1].exited) {
+            last++;
+            i++;
+            n_alive++;
+        }
+        int n = snprintf(list + at, sizeof list - at, last > first ? "%s%u-%u" : "%s%u", n_ranges ? ", " : "", first, last);
+        at += n > 0 ? (size_t)n : 0;
+        n_ranges++;
+    }
+    if (n_left > 0)
+        snprintf(list + at, sizeof list - at, " and %zu more", n_left);
+    snprintf(out, size, "rank%s %s", n_alive == 1 ? "" : "s", list);
+    return n_alive > 0;
+}
+
 void homes_on_node_lost(struct homes *homes, uint32_t node_id, const char *why, uint64_t now_ns)
 {
     struct home *h, *next;
@@ -528,6 +564,9 @@ void homes_on_node_lost(struct homes *homes, uint32_t node_id, const char *why, 
             launch_failed(homes, h, reason);
             continue;
         }
+        char ranks[200];
+        if (name_ranks(h, pl, ranks, sizeof ranks))
+            home_fail(homes, h, 128 + SIGKILL, now_ns, "node %s %s; it had %s", pl->node, why, ranks);
         snprintf(reason, sizeof reason, "its node %s", why);
         for (size_t i = 0; i < pl->n_ranks; i++) {
             uint32_t rank = pl->ranks[i];
@@ -561,6 +600,16 @@ uint64_t homes_deadline(const struct homes *homes)
     return when_ns;
 }
 
+/* Whether nothing can be heard any more of whatever has not ended. Should such a node come back it gets JobEnd. */
+static bool only_unreachable_left(const struct homes *homes, const struct home *h)
+{
+    for (uint32_t r = 0; r < h->n_ranks; r++)
+        if ((!h->ranks[r].exited || h->ranks[r].streams_open) &&
+            homes->ops->reachable(homes->ctx, h->nodes[h->ranks[r].node].node_id))
+            return false;
+    return true;
+}
+
 void homes_run(struct homes *homes, uint64_t now_ns)
 {
     struct home *h, *next;
@@ -569,6 +618,10 @@ void homes_run(struct homes *homes, uint64_t now_ns)
         if (h->deadline_ns <= now_ns) {
             if (h->state == HOME_LAUNCHING) {
                 launch_failed(homes, h, "not all nodes answered within 30 s");
+                continue;
+            }
+            if (h->killed && now_ns < h->give_up_ns && !only_unreachable_left(homes, h)) {
+                h->deadline_ns = now_ns + KILL_STEP_NS;
                 continue;
             }
             if (h->killed) {

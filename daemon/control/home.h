@@ -7,7 +7,8 @@
  *      submit --> LAUNCHING -- all Launched --> RUNNING -- all exited, all output seen --> over
  *                    |                            |  a rank fails, a node is lost, abort, SIGKILL from mpiexec
  *                    |                            v
- *                    |                         ENDING: SIGTERM; SIGKILL after the grace; gives up after 10 s --> over
+ *                    |                         ENDING: SIGTERM; SIGKILL after the grace; gives up after 10 s, and --> over
+ *                    |                                    nodes that cannot be reached after 1 s
  *                    `-- refused, time over --> over
  *      mpiexec gone, in any state --> over at once
  *
@@ -35,6 +36,8 @@ struct home_ops {
     size_t (*client_queued)(void *ctx, void *client);
     /* Nothing more is sent to this client; it is forgotten here. */
     void (*client_done)(void *ctx, void *client);
+    /* Whether there is a way to the node now. */
+    bool (*reachable)(void *ctx, uint32_t node_id);
     /* Nodes that take ranks now, the own one first, the others by name; at most max. Names stay valid during the call of homes_submit. */
     size_t (*nodes)(void *ctx, struct place_node *ret_nodes, size_t max);
 };
@@ -64,6 +67,7 @@ struct home {
     struct home_rank *ranks;
     uint32_t n_ranks, n_exited, n_streams_open, n_launched;
     uint64_t since_ns, deadline_ns;
+    uint64_t give_up_ns; /* valid when killed */
     uint64_t stdin_sent, stdin_consumed;
     bool killed;   /* SIGKILL is out */
     bool failed;

@@ -400,15 +400,31 @@ void jobs_on_window(struct jobs *jobs, uint32_t src_node, const Motet__StdioWind
         pipes_consumed(job->pipes, msg->consumed);
 }
 
+/* Whether the job has ranks on this node. */
+static bool job_on_node(const struct job *job, uint32_t node_id)
+{
+    for (uint32_t n = 0; n < job->layout.shape.n_nodes; n++)
+        if (job->nodes[n].node_id == node_id)
+            return true;
+    return false;
+}
+
 void jobs_on_node_lost(struct jobs *jobs, uint32_t node_id)
 {
     struct job *job, *next;
 
     HASH_ITER(hh, jobs->table, job, next) {
-        if (job->home_node != node_id || job->state == JOB_CLOSING)
+        if (job->state == JOB_CLOSING)
             continue;
-        log_warn("job %016llx: its home node %08x is gone, ending its ranks here", (unsigned long long)job->id, node_id);
-        job_close(job);
+        if (job->home_node == node_id) {
+            log_warn("job %016llx: its home node %08x is gone, ending its ranks here", (unsigned long long)job->id, node_id);
+            job_close(job);
+        } else if (job_on_node(job, node_id) && !cluster_reachable(jobs->node->cluster, job->home_node)) {
+            /* The job is over, and whoever has to say so cannot. */
+            log_warn("job %016llx: node %08x is gone with ranks of it, and its home cannot be reached, ending its ranks here",
+                     (unsigned long long)job->id, node_id);
+            job_close(job);
+        }
     }
 }
 

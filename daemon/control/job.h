@@ -96,7 +96,8 @@ void jobs_on_kill(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uin
 void jobs_on_job_end(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);
 void jobs_on_stdin(struct jobs *jobs, uint32_t src_node, const Motet__Stdio *msg);
 void jobs_on_window(struct jobs *jobs, uint32_t src_node, const Motet__StdioWindow *msg);
-/* A node was given up, or came back as another incarnation: jobs whose home it was end. */
+/* A node was given up, or came back as another incarnation: jobs whose home it was end, and those with ranks on it whose home cannot be
+ * reached. */
 void jobs_on_node_lost(struct jobs *jobs, uint32_t node_id);
 
 /* From the spawner. */

@@ -36,6 +36,8 @@
 #define REARM_LINKS  32u
 #define CONNECT_LIMIT_NS     (2 * CLOCK_NS_PER_S)
 #define BACKOFF_MAX_FACTOR   4u
+/* After the end of a connection that was up: soon enough to see whether the daemon is gone, late enough for its end to be complete. */
+#define RECONNECT_FIRST_NS (100 * CLOCK_NS_PER_MS)
 /* The same complaint about the same address is logged once in this time. */
 #define COMPLAIN_EVERY_NS (30 * CLOCK_NS_PER_S)
 
@@ -48,6 +50,9 @@ struct mesh_target {
     bool seed;
     bool ourselves;
     uint32_t node_id; /* 0: not known yet */
+    /* Incarnation of it of which a refusal tells that it has ended: it took a connection from here before, or closed one itself. For
+     * others a refusal may be a firewall's. 0: none. */
+    uint32_t linked_epoch;
     struct mesh_link *current;
     uint64_t next_try_ns;
     uint32_t failures;
@@ -126,6 +131,12 @@ static void target_failed(struct mesh_target *t)
     t->next_try_ns = clock_now_ns() + c->reconnect_ns * t->failures;
 }
 
+static void connect_failed(struct mesh_target *t, int error)
+{
+    if (error == ECONNREFUSED && t->linked_epoch != 0)
+        cluster_on_refused(t->mesh->node->cluster, t->node_id, t->linked_epoch);
+}
+
 /* Forgets a connection. `finish`: what is queued may still leave. */
 static void link_free(struct mesh_link *l, bool finish)
 {
@@ -145,12 +156,34 @@ static void link_free(struct mesh_link *l, bool finish)
     free(l);
 }
 
-static void link_close(struct mesh_link *l, const char *reason, bool refuse)
+static void arm_timer(struct mesh *mesh, uint64_t now_ns);
+
+/* The connection to this neighbour has ended: all its addresses on the network are tried anew soon. `proof`: a refusal is to tell that
+ * this incarnation has ended. */
+static void retry_soon(struct mesh *mesh, const struct mesh_link *l, bool proof, uint64_t now_ns)
+{
+    list_foreach(it, &mesh->targets) {
+        struct mesh_target *t = list_entry(it, struct mesh_target, link);
+        if (t->node_id != l->peer.node_id || strcmp(channel_config(mesh, t->channel)->network, l->peer.network) != 0)
+            continue;
+        if (proof)
+            t->linked_epoch = l->peer.epoch;
+        t->next_try_ns = now_ns + RECONNECT_FIRST_NS;
+    }
+}
+
+enum close_how {
+    CLOSE_OWN,      /* an error or a deadline here */
+    CLOSE_REFUSING, /* the other side is told the reason */
+    CLOSE_PEER,     /* the other side's kernel said that it is over */
+};
+
+static void link_close(struct mesh_link *l, const char *reason, enum close_how how)
 {
     struct node *node = l->mesh->node;
     bool was_up = l->up;
 
-    if (refuse && l->stream) {
+    if (how == CLOSE_REFUSING && l->stream) {
         Motet__Refused msg = MOTET__REFUSED__INIT;
         msg.reason = (char *)reason;
         stream_send_msg(l->stream, MOTET__FRAME_TYPE__REFUSED, &msg.base);
@@ -170,7 +203,15 @@ static void link_close(struct mesh_link *l, const char *reason, bool refuse)
         if (node->cluster)
             cluster_on_link_down(node->cluster, l);
     }
-    link_free(l, refuse);
+    struct mesh *mesh = l->mesh;
+    uint64_t now_ns = clock_now_ns();
+    if (l->target && l->target->current == l)
+        target_failed(l->target);
+    if (was_up)
+        retry_soon(mesh, l, how == CLOSE_PEER, now_ns);
+    link_free(l, how == CLOSE_REFUSING);
+    if (was_up)
+        arm_timer(mesh, now_ns);
 }
 
 /* Sets the timer to what is due next. */
@@ -183,10 +224,12 @@ static void arm_timer(struct mesh *mesh, uint64_t now_ns)
         uint64_t due_ns = l->stream ? peer_next_ns(&l->peer) : next_ns;
         next_ns = due_ns < next_ns ? due_ns : next_ns;
     }
-    /* Attempts to connect are waited for in steps; there are none when everybody is linked. */
+    /* Attempts to connect are waited for in steps at most; there are none when everybody is linked. */
     list_foreach(it, &mesh->targets) {
         const struct mesh_target *t = list_entry(it, struct mesh_target, link);
         uint64_t step_ns = now_ns + mesh->node->config.reconnect_ns / 2;
+        if (t->next_try_ns > now_ns && t->next_try_ns < step_ns)
+            step_ns = t->next_try_ns;
         if (!t->ourselves && !t->current && step_ns < next_ns &&
             !(t->node_id && mesh_find(mesh, t->node_id, channel_config(mesh, t->channel)->network)))
             next_ns = step_ns;
@@ -259,8 +302,10 @@ static void peer_up(void *ctx)
     l->up = true;
     l->since_ns = clock_now_ns();
     mesh->n_strangers--;
-    if (l->target)
+    if (l->target) {
         l->target->failures = 0;
+        l->target->linked_epoch = l->peer.epoch;
+    }
     log_info("link to node %s on network %s is up (%s)", l->peer.node, l->peer.network, l->remote);
     cluster_on_link_up(mesh->node->cluster, l);
     if (other && other != l) {
@@ -303,14 +348,14 @@ static int on_stream_frame(void *ctx, uint16_t type, const uint8_t *body, uint32
             *p = (unsigned char)*p < ' ' || (unsigned char)*p >= 127 ? '?' : *p;
         if (msg)
             motet__refused__free_unpacked(msg, NULL);
-        link_close(l, reason, false);
+        link_close(l, reason, CLOSE_OWN);
         return 0;
     }
     struct mesh *mesh = l->mesh;
     uint64_t now_ns = clock_now_ns();
     int rc = peer_on_frame(&l->peer, type, body, len, now_ns);
     if (rc < 0)
-        link_close(l, l->peer.reason, true);
+        link_close(l, l->peer.reason, CLOSE_REFUSING);
     /* A heartbeat was answered: the timer that would have sent one is not needed so soon. With many links another one is due soon
      * anyway, and looking through them would cost more. */
     if (mesh->rearm && mesh->n_links <= REARM_LINKS)
@@ -321,7 +366,8 @@ static int on_stream_frame(void *ctx, uint16_t type, const uint8_t *body, uint32
 
 static void on_stream_closed(void *ctx, int error)
 {
-    link_close(ctx, error ? strerror(error) : "closed by the other side", false);
+    link_close(ctx, error ? strerror(error) : "closed by the other side",
+               error == 0 || error == ECONNRESET || error == EPIPE ? CLOSE_PEER : CLOSE_OWN);
 }
 
 static const struct stream_ops stream_ops = {.frame = on_stream_frame, .closed = on_stream_closed};
@@ -336,7 +382,7 @@ static void link_begin(struct mesh_link *l)
     setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     l->stream = stream_new(mesh->node->base, l->fd, &stream_ops, l, STRANGER_FRAME_BYTES, QUEUE_BYTES);
     if (!l->stream) {
-        link_close(l, "out of memory", false);
+        link_close(l, "out of memory", CLOSE_OWN);
         return;
     }
     l->fd = -1;
@@ -373,10 +419,12 @@ static void on_connected(evutil_socket_t fd, short what, void *ctx)
         error = ETIMEDOUT;
     else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         error = errno;
-    if (error)
-        link_close(l, strerror(error), false);
-    else
+    if (error) {
+        connect_failed(l->target, error);
+        link_close(l, strerror(error), CLOSE_OWN);
+    } else {
         link_begin(l);
+    }
 }
 
 static struct addrinfo *numeric_address(const char *host, uint32_t port)
@@ -400,7 +448,9 @@ static void target_connect(struct mesh_target *t, const struct addrinfo *to)
     /* From the channel's own address, so that the link is really on its network. */
     if (fd < 0 || !from || from->ai_family != to->ai_family || bind(fd, from->ai_addr, from->ai_addrlen) < 0 ||
         (connect(fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS)) {
-        complain(t, from && from->ai_family == to->ai_family ? strerror(errno) : "is of another address family than the channel");
+        int error = from && from->ai_family == to->ai_family ? errno : EAFNOSUPPORT;
+        complain(t, error == EAFNOSUPPORT ? "is of another address family than the channel" : strerror(error));
+        connect_failed(t, error);
         target_failed(t);
         if (from)
             freeaddrinfo(from);
@@ -415,7 +465,7 @@ static void target_connect(struct mesh_target *t, const struct addrinfo *to)
     snprintf(l->remote, sizeof l->remote, "%.48s:%u", t->host, t->port);
     l->connecting = event_new(mesh->node->base, l->fd, EV_WRITE, on_connected, l);
     if (!l->connecting || event_add(l->connecting, &limit) < 0)
-        link_close(l, "out of memory", false);
+        link_close(l, "out of memory", CLOSE_OWN);
 }
 
 /* ---- targets ---- */
@@ -649,7 +699,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
     list_foreach_safe(it, &mesh->links) {
         struct mesh_link *l = list_entry(it, struct mesh_link, link);
         if (l->stream && peer_on_timer(&l->peer, now_ns) < 0)
-            link_close(l, l->peer.reason, false);
+            link_close(l, l->peer.reason, CLOSE_OWN);
     }
     list_foreach(it, &mesh->targets)
         target_run(list_entry(it, struct mesh_target, link), now_ns);

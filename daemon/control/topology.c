@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/control/gone.h"
 #include "daemon/control/peer.h"
 #include "daemon/node.h"
 #include "proto/hop.h"
@@ -82,7 +83,7 @@ static bool text_valid(const char *s, size_t max)
 static bool state_valid(const Motet__LinkState *s)
 {
     if (!text_valid(s->node, PEER_NAME_BYTES) || s->node_id == 0 || s->node_id != node_id_of(s->node) || s->epoch == 0 ||
-        s->n_endpoints > HOP_MAX_CHANNELS || s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS)
+        s->n_endpoints > HOP_MAX_CHANNELS || s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_gone > GONE_MAX)
         return false;
     for (size_t i = 0; i < s->n_endpoints; i++) {
         const Motet__Endpoint *e = s->endpoints[i];

@@ -22,11 +22,16 @@ def lab(shared_lab):
 def start_long_job(lab, programs, wait=True):
     """A job that would run for minutes. With `wait` it is there on all nodes when this returns."""
     job = lab.start_mpi(HOSTS, programs('heat2d'), 600, 1000000)
+    if wait:
+        wait_for_ranks(lab, programs, job, HOSTS)
+    return job
+
+
+def wait_for_ranks(lab, programs, job, hosts):
     deadline = time.monotonic() + 15
-    while wait and not all(lab.pids(host, programs('heat2d')) for host in HOSTS):
+    while not all(lab.pids(host, programs('heat2d')) for host in hosts):
         assert time.monotonic() < deadline and job.poll() is None, harness_lab.stop(job)
         time.sleep(0.05)
-    return job
 
 
 def finish_soon(job, what):
@@ -58,13 +63,49 @@ def test_mpiexec_dies(lab, programs, after_s):
 
 @pytest.mark.parametrize('after_s', MOMENTS_S)
 def test_a_far_daemon_dies(lab, programs, after_s):
-    """The daemon of a node that has a rank: the rank goes, then the job."""
+    """The daemon of a node that has a rank: the rank goes, then the job. Its host refuses connections, so nobody waits for it."""
     job = start_long_job(lab, programs, wait=False)
     time.sleep(after_s)
     lab.lab('kill', 'b1')
-    code, output = harness_lab.finish(job, 30)
+    code, output = finish_soon(job, 'daemon killed')
     assert code != 0 and 'b1' in output, output
+    lab.assert_clean_but('b1')
     lab.lab('start', 'b1')
+    lab.wait_routes()
+    lab.assert_clean()
+
+
+def test_the_message_names_the_node_and_its_ranks(lab, programs):
+    job = start_long_job(lab, programs)
+    lab.lab('kill', 'b1')
+    code, output = finish_soon(job, 'daemon killed')
+    assert code == 128 + signal.SIGKILL, output
+    assert [line for line in output.splitlines() if 'b1' in line] == ['mpiexec: node b1 has lost its daemon; it had rank 1'], output
+    lab.lab('start', 'b1')
+    lab.wait_routes()
+    lab.assert_clean()
+
+
+def test_a_daemon_dies_and_is_started_at_once(lab, programs):
+    """As a service manager does: the new incarnation has no ranks, so the job is over."""
+    job = start_long_job(lab, programs)
+    lab.lab('kill', 'b1')
+    lab.lab('start', 'b1')
+    code, output = finish_soon(job, 'daemon restarted')
+    assert code == 128 + signal.SIGKILL and re.search(r'node b1 (was restarted|has lost its daemon); it had rank 1', output), output
+    lab.wait_routes()
+    lab.assert_clean()
+
+
+def test_the_gateway_has_ranks_too(lab, programs):
+    """The home daemon cannot reach the nodes behind the one that died: these end their ranks by themselves."""
+    job = lab.start_mpi(['a1', 'gw', 'b1'], programs('heat2d'), 600, 1000000)
+    wait_for_ranks(lab, programs, job, ['a1', 'gw', 'b1'])
+    lab.lab('kill', 'gw')
+    code, output = finish_soon(job, 'gateway killed')
+    assert code == 128 + signal.SIGKILL and 'node gw has lost its daemon; it had rank 1' in output, output
+    lab.assert_clean_but('gw')
+    lab.lab('start', 'gw')
     lab.wait_routes()
     lab.assert_clean()
 
@@ -75,18 +116,19 @@ def test_the_home_daemon_dies(lab, programs, after_s):
     job = start_long_job(lab, programs, wait=False)
     time.sleep(after_s)
     lab.lab('kill', 'a1')
-    code, output = harness_lab.finish(job, 30)
+    code, output = finish_soon(job, 'home daemon killed')
     assert code != 0 and output.strip(), output
+    lab.assert_clean_but('a1')
     lab.lab('start', 'a1')
     lab.wait_routes()
-    lab.assert_clean(within_s=20)
+    lab.assert_clean()
 
 
 def test_a_node_loses_power(lab, programs):
     """Everything on the node at once, daemon and ranks; its kernel still says goodbye for them."""
     job = start_long_job(lab, programs)
     lab.lab('kill', 'b2', '--power')
-    code, output = harness_lab.finish(job, 30)
+    code, output = finish_soon(job, 'node killed')
     assert code != 0 and 'b2' in output, output
     lab.lab('start', 'b2')
     lab.wait_routes()

@@ -24,6 +24,7 @@ struct world {
     int32_t last_signal, code;
     char message[512], submit_error[512];
     bool done; /* client_done was called */
+    uint32_t unreachable; /* this node, 0: none */
     size_t queued;
     uint64_t window;
 };
@@ -69,6 +70,11 @@ static void client_done(void *ctx, void *client)
     ((struct world *)ctx)->done = true;
 }
 
+static bool reachable(void *ctx, uint32_t node_id)
+{
+    return node_id != ((struct world *)ctx)->unreachable;
+}
+
 static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
 {
     static const struct place_node all[] = {{"me", 1}, {"a", 2}, {"b", 3}};
@@ -83,6 +89,7 @@ static const struct home_ops ops = {.to_node = to_node,
                                     .to_client = to_client,
                                     .client_queued = client_queued,
                                     .client_done = client_done,
+                                    .reachable = reachable,
                                     .nodes = nodes};
 
 /* Six ranks, two per node. */
@@ -319,7 +326,36 @@ static void test_node_lost(void **state)
         output(&w, id, r, 2, 0);
         rank_exit(&w, id, r, SIGTERM, true, false);
     }
-    expect_over(&w, id, 128 + SIGKILL, "its node cannot be reached any more");
+    expect_over(&w, id, 128 + SIGKILL, "node a cannot be reached any more; it had ranks 2-3");
+
+    /* Only the ranks that were alive are named. */
+    id = running(&w)->id;
+    rank_exit(&w, id, 2, 0, true, true);
+    homes_on_node_lost(w.homes, 2, "has lost its daemon", w.now_ns);
+    all_over(&w, id, SIGTERM);
+    expect_over(&w, id, 128 + SIGKILL, "node a has lost its daemon; it had rank 3");
+}
+
+/* A node that cannot be reached is not waited for when the job ends. */
+static void test_unreachable_at_the_end(void **state)
+{
+    struct world w;
+    uint64_t id = running(&w)->id, start_ns = w.now_ns;
+
+    (void)state;
+    homes_on_node_lost(w.homes, 2, "has lost its daemon", w.now_ns);
+    w.unreachable = 3;
+    for (uint32_t r = 0; r < 2; r++) {
+        output(&w, id, r, 1, 0);
+        output(&w, id, r, 2, 0);
+        rank_exit(&w, id, r, SIGTERM, true, false);
+    }
+    for (int i = 0; i < 30 && homes_find(w.homes, id); i++) {
+        w.now_ns = homes_deadline(w.homes);
+        homes_run(w.homes, w.now_ns);
+    }
+    assert_true(w.now_ns - start_ns <= 2 * CLOCK_NS_PER_S);
+    expect_over(&w, id, 128 + SIGKILL, "node a has lost its daemon");
 }
 
 static void test_unkillable(void **state)
@@ -330,7 +366,7 @@ static void test_unkillable(void **state)
 
     (void)state;
     rank_exit(&w, id, 0, 1 << 8, false, true);
-    for (int i = 0; i < 3 && homes_find(w.homes, id); i++) {
+    for (int i = 0; i < 30 && homes_find(w.homes, id); i++) {
         w.now_ns = homes_deadline(w.homes);
         homes_run(w.homes, w.now_ns);
     }
@@ -450,7 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),      cmocka_unit_test(test_start_waits_for_all), cmocka_unit_test(test_launch_limit),
         cmocka_unit_test(test_rank_fails), cmocka_unit_test(test_exit_codes),         cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_node_lost), cmocka_unit_test(test_unkillable),          cmocka_unit_test(test_client),
+        cmocka_unit_test(test_node_lost), cmocka_unit_test(test_unreachable_at_the_end), cmocka_unit_test(test_unkillable),          cmocka_unit_test(test_client),
         cmocka_unit_test(test_window),    cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
