@@ -111,6 +111,8 @@ static const struct config_entry entries[] = {
      "Most connections to the client socket and to the status socket, each."},
     {"jobs", "kill_grace", TYPE_TIME, NUMBER(kill_grace_ns), "1s", 0, 60 * SEC, NULL, true,
      "When a job fails its other ranks get SIGTERM, and SIGKILL after this time."},
+    {"jobs", "drain_limit", TYPE_TIME, NUMBER(drain_limit_ns), "20s", 0, 3600 * SEC, NULL, true,
+     "When the daemon is told to end, jobs that were started from other nodes may go on here for so long; then they are ended."},
     {"jobs", "mail_bytes", TYPE_SIZE, NUMBER(mail_bytes), "64MiB", 1 * MIB, 4096 * MIB, NULL, true,
      "Most bytes of control messages waiting for one other node."},
 
@@ -408,10 +410,12 @@ static int on_setting(void *user, const char *section, const char *key, const ch
     return 1;
 }
 
-/* Gives inih one line and counts it: the library tells its callback no line numbers. */
+/* Gives inih one line and counts it: the library tells its callback no line numbers. Blanks at the beginning go, or the library would
+ * take the line for the rest of the one before. */
 static char *read_line(char *out, int size, void *stream)
 {
     struct config_parse_state *p = stream;
+    bool any = false;
     int n = 0;
 
     while (n < size - 1) {
@@ -426,10 +430,12 @@ static char *read_line(char *out, int size, void *stream)
         }
         if (c == EOF)
             break;
-        if (n == 0)
-            p->line++;
+        p->line += !any;
+        any = true;
         if (c == '\0')
             c = ' ';
+        if (n == 0 && (c == ' ' || c == '\t'))
+            continue;
         out[n++] = (char)c;
         if (c == '\n')
             break;
@@ -447,7 +453,7 @@ static char *read_line(char *out, int size, void *stream)
         out[1] = '\0';
         return out;
     }
-    return n > 0 ? out : NULL;
+    return any ? out : NULL;
 }
 
 static int parse_source(struct config_parse_state *p)

@@ -117,16 +117,17 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_args)
     return 0;
 }
 
-/* Reads and completes the configuration. 0 or -EINVAL, complaints printed. */
-static int load_config(const struct arguments *args, struct config *config)
+/* Reads and completes the configuration. 0 or -EINVAL, complaints printed. Without --config args->config_path becomes the file of the
+ * installation, if there is one: what is read again later. */
+static int load_config(struct arguments *args, struct config *config)
 {
     int rc = 0;
 
     config_defaults(config);
+    if (!args->config_path && !args->private_mode && access(DEFAULT_CONFIG, F_OK) == 0)
+        args->config_path = DEFAULT_CONFIG;
     if (args->config_path)
         rc = config_load(config, args->config_path, report, NULL);
-    else if (!args->private_mode && access(DEFAULT_CONFIG, F_OK) == 0)
-        rc = config_load(config, DEFAULT_CONFIG, report, NULL);
     if (rc == 0 && args->node) {
         if (strlen(args->node) == 0 || strlen(args->node) >= sizeof config->name) {
             fprintf(stderr, "motetd: --node %s: expected a name of at most %zu characters\n", args->node,

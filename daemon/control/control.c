@@ -26,11 +26,15 @@
 #include "daemon/node.h"
 #include "proto/control.pb-c.h"
 
-#define DRAIN_LIMIT_NS (2 * CLOCK_NS_PER_S)
+/* For packets that this node still has to pass on. */
+#define CHANNELS_LIMIT_NS (2 * CLOCK_NS_PER_S)
+/* After the drain limit jobs are ended; what has not ended by then goes with the daemon. */
+#define END_LIMIT_NS (5 * CLOCK_NS_PER_S)
 
 struct control {
     struct event *mail, *tick, *lifeline, *signals[3];
-    uint64_t drain_until_ns;
+    uint64_t shutdown_ns; /* when the daemon was told to end */
+    uint64_t channels_until_ns;
     bool draining_channels;
 };
 
@@ -258,6 +262,31 @@ static void on_mail(evutil_socket_t fd, short what, void *ctx)
     set_timer(node->control->mail, when_ns < home_ns ? when_ns : home_ns, now_ns);
 }
 
+/* The daemon ends when its jobs have, or their time is over. */
+static void drain(struct node *node, uint64_t now_ns)
+{
+    struct control *control = node->control;
+    uint64_t drained_ns = now_ns - control->shutdown_ns, limit_ns = node->config.drain_limit_ns;
+
+    if (homes_count(node->homes) > 0 || jobs_count(node->jobs) > 0) {
+        if (drained_ns >= limit_ns)
+            jobs_end_all(node->jobs, "its node is being shut down");
+        if (drained_ns < limit_ns + node->config.kill_grace_ns + END_LIMIT_NS)
+            return;
+        log_warn("%u jobs here have not ended, ending without them", jobs_count(node->jobs));
+        event_base_loopbreak(node->base);
+        return;
+    }
+    /* What this node still forwards and has not had acknowledged goes out first. */
+    if (!control->draining_channels) {
+        control->draining_channels = true;
+        control->channels_until_ns = now_ns + 2 * CHANNELS_LIMIT_NS;
+        fabric_drain(node->fabric, CHANNELS_LIMIT_NS);
+    }
+    if (fabric_drained(node->fabric) || now_ns > control->channels_until_ns)
+        event_base_loopbreak(node->base);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *ctx)
 {
     struct node *node = ctx;
@@ -267,15 +296,8 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
     service_tick(node->service, clock_now_ns());
     jobs_tick(node->jobs, clock_now_ns());
     cluster_note_busy(node->cluster);
-    if (!node->draining || homes_count(node->homes) > 0 || jobs_count(node->jobs) > 0)
-        return;
-    /* What this node still forwards and has not had acknowledged goes out first. */
-    if (!node->control->draining_channels) {
-        node->control->draining_channels = true;
-        fabric_drain(node->fabric, DRAIN_LIMIT_NS);
-    }
-    if (fabric_drained(node->fabric) || clock_now_ns() > node->control->drain_until_ns)
-        event_base_loopbreak(node->base);
+    if (node->draining)
+        drain(node, clock_now_ns());
 }
 
 static void report_reload(void *ctx, const char *line)
@@ -312,6 +334,8 @@ static void reload(struct node *node)
         int n_restart = config_reload(&node->config, fresh, report_reload, NULL);
         log_set_level((enum log_level)node->config.log_level);
         homes_set_grace(node->homes, node->config.kill_grace_ns);
+        mail_set_max_bytes(node->mail, (size_t)node->config.mail_bytes);
+        mesh_reloaded(node->mesh);
         for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
             const struct config_channel *c = &node->config.channels[ch];
             fabric_set_wait(node->fabric, ch,
@@ -353,9 +377,10 @@ void control_shutdown(struct node *node, const char *why)
         return;
     }
     node->draining = true;
-    service_stopping(node->service);
-    log_notice("%s, %u jobs end", why, homes_count(node->homes));
-    node->control->drain_until_ns = clock_now_ns() + 2 * DRAIN_LIMIT_NS;
+    node->control->shutdown_ns = clock_now_ns();
+    service_stopping(node->service, node->config.drain_limit_ns + node->config.kill_grace_ns + END_LIMIT_NS + 2 * CHANNELS_LIMIT_NS);
+    log_notice("%s, %u jobs end; those of other nodes have %llu ms", why, homes_count(node->homes),
+               (unsigned long long)(node->config.drain_limit_ns / CLOCK_NS_PER_MS));
     homes_end_all(node->homes, why, clock_now_ns());
     cluster_touch(node->cluster);
     mail_wake(node);

@@ -603,6 +603,13 @@ void job_on_abort(struct job *job, uint32_t local, int32_t code, const char *tex
     to_home(job, MOTET__FRAME_TYPE__ABORT, &msg.base);
 }
 
+void jobs_end_all(struct jobs *jobs, const char *why)
+{
+    for (struct job *job = jobs->table; job; job = job->hh.next)
+        if (job->state != JOB_CLOSING)
+            job_on_abort(job, 0, 128 + SIGTERM, why);
+}
+
 void jobs_on_offence(struct jobs *jobs, uint64_t id, uint32_t world_rank, const char *text)
 {
     struct job *job = jobs_find(jobs, id);

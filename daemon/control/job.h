@@ -122,6 +122,9 @@ void jobs_on_job_detached(struct jobs *jobs, uint64_t job, uint32_t channel);
 /* A rank broke a rule that protects others (ring poisoned, does not drain): ends its job. */
 void jobs_on_offence(struct jobs *jobs, uint64_t job, uint32_t world_rank, const char *text);
 
+/* Asks the homes of all jobs here to end them, for this reason. May be repeated. */
+void jobs_end_all(struct jobs *jobs, const char *why);
+
 /* Looks after ranks that vanished without ending. Once a second. */
 void jobs_tick(struct jobs *jobs, uint64_t now_ns);
 

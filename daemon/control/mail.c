@@ -69,6 +69,11 @@ struct mail *mail_new(uint32_t node, uint32_t epoch, size_t max_bytes, const str
     return m;
 }
 
+void mail_set_max_bytes(struct mail *m, size_t max_bytes)
+{
+    m->max_bytes = max_bytes;
+}
+
 static void letters_free(struct list *letters)
 {
     list_foreach_safe(it, letters) {

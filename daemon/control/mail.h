@@ -34,6 +34,9 @@ struct mail_ops {
 struct mail *mail_new(uint32_t node, uint32_t epoch, size_t max_bytes, const struct mail_ops *ops, void *ctx);
 void mail_free(struct mail *m);
 
+/* Takes effect for what is sent from now on. */
+void mail_set_max_bytes(struct mail *m, size_t max_bytes);
+
 /* Queues a message. 0; -ENOBUFS when too much waits for that node; -ENOMEM. */
 int mail_send(struct mail *m, uint32_t dst_node, uint16_t type, const void *body, uint32_t len, uint64_t now_ns);
 int mail_send_msg(struct mail *m, uint32_t dst_node, uint16_t type, const ProtobufCMessage *msg, uint64_t now_ns);

@@ -690,6 +690,17 @@ void mesh_set_busy(struct mesh *mesh, bool busy)
     set_intervals(mesh);
 }
 
+void mesh_reloaded(struct mesh *mesh)
+{
+    uint64_t before_ns = mesh->self.dead_after_ns;
+
+    set_intervals(mesh);
+    if (mesh->self.dead_after_ns < before_ns)
+        mesh->self.changed_ns = clock_now_ns();
+    if (mesh->node->config.n_channels > 0)
+        event_active(mesh->timer, EV_READ, 0);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *ctx)
 {
     struct mesh *mesh = ctx;
@@ -704,7 +715,6 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
     list_foreach(it, &mesh->targets)
         target_run(list_entry(it, struct mesh_target, link), now_ns);
     cluster_tick(mesh->node->cluster, now_ns);
-    set_intervals(mesh); /* they may have been reloaded */
     mesh->rearm = false;
     arm_timer(mesh, now_ns);
 }

@@ -41,6 +41,9 @@ void mesh_free(struct mesh *mesh);
 /* Whether some job in the cluster spans nodes: heartbeats are frequent then, else rare. */
 void mesh_set_busy(struct mesh *mesh, bool busy);
 
+/* The configured intervals may have changed. */
+void mesh_reloaded(struct mesh *mesh);
+
 /* A node can be reached at this control address through the given own channel. */
 void mesh_learn(struct mesh *mesh, uint32_t channel, uint32_t node_id, const char *host, uint32_t port);
 

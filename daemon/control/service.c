@@ -136,9 +136,9 @@ void service_reloaded(struct service *s)
     sd_notify(0, "READY=1");
 }
 
-void service_stopping(struct service *s)
+void service_stopping(struct service *s, uint64_t limit_ns)
 {
     if (!s->stopping)
-        sd_notify(0, "STOPPING=1");
+        sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu", (unsigned long long)(limit_ns / CLOCK_NS_PER_US));
     s->stopping = true;
 }

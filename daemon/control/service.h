@@ -22,4 +22,5 @@ int service_socket(struct service *s, const char *name);
 void service_tick(struct service *s, uint64_t now_ns);
 void service_reloading(struct service *s, uint64_t now_ns);
 void service_reloaded(struct service *s);
-void service_stopping(struct service *s);
+/* limit_ns: how long that may take. */
+void service_stopping(struct service *s, uint64_t limit_ns);

@@ -146,6 +146,24 @@ def test_a_node_vanishes(lab, programs):
     lab.assert_clean(within_s=20)
 
 
+def test_a_daemon_that_is_told_to_end_gives_jobs_their_time(new_lab, programs, tmp_path):
+    """SIGTERM to a node that has ranks of a job started elsewhere: after drain_limit the job ends, and then the daemon."""
+    with open(os.path.join(stage.ROOT, 'conf', 'examples', 'gateway.lab'), encoding='utf-8') as example:
+        (tmp_path / 'drain.lab').write_text(example.read() + '\n[motetd]\njobs.drain_limit = 2s\n')
+    lab = new_lab(tmp_path / 'drain.lab')
+    job = start_long_job(lab, programs)
+    daemon = next(node['daemon'] for node in lab.status()['nodes'] if node['name'] == 'b1')
+    start = time.monotonic()
+    lab.signal('b1', 'TERM', daemon)
+    code, output = harness_lab.finish(job, 20)
+    assert code == 128 + signal.SIGTERM and 'rank 1 on node b1 ended the job: its node is being shut down' in output, output
+    assert 1.9 < time.monotonic() - start < 10
+    deadline = time.monotonic() + 5
+    while any(pid == daemon for _, pid, _ in lab.processes('b1')):
+        assert time.monotonic() < deadline, 'the daemon does not end'
+        time.sleep(0.05)
+
+
 def test_interrupt_ends_the_job(lab, programs):
     job = start_long_job(lab, programs)
     mpiexec = [pid for _, pid, command in lab.processes('a1') if command.startswith('mpiexec ')]

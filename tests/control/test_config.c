@@ -159,6 +159,23 @@ static void test_drop_ins(void **state)
     assert_int_equal(system(path), 0);
 }
 
+/* An indented line is a line of its own, never the rest of the value above it. */
+static void test_indented(void **state)
+{
+    struct config config;
+    struct complaints c;
+
+    (void)state;
+    assert_int_equal(parse(&config, "[node]\n  name = n1\n\t log_level = debug\n  [mesh]\n   ; a comment\n   heartbeat = 50ms  \n \n", &c), 0);
+    assert_string_equal(config.name, "n1");
+    assert_int_equal(config.heartbeat_ns, 50000000);
+    assert_true(parse(&config, "[channel a]\nseeds = one,\n  two, three\nport = 1\n", &c) < 0);
+    assert_string_equal(c.all, "t.conf:3: expected [section], key = value, or a comment after # or ;\n");
+    assert_string_equal(config.channels[0].seeds, "one,");
+    assert_true(parse(&config, "[node]\nname = n1\n    colour = red\n", &c) < 0);
+    assert_non_null(strstr(c.all, "t.conf:3: colour: unknown key in [node]"));
+}
+
 static void test_reload(void **state)
 {
     struct config config, fresh;
@@ -202,7 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),   cmocka_unit_test(test_complaints), cmocka_unit_test(test_long_line),
-        cmocka_unit_test(test_finish),   cmocka_unit_test(test_drop_ins),   cmocka_unit_test(test_reload),
+        cmocka_unit_test(test_finish),   cmocka_unit_test(test_drop_ins),   cmocka_unit_test(test_reload), cmocka_unit_test(test_indented),
         cmocka_unit_test(test_print),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
