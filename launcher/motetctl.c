@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * motetctl: looks into the daemon of this node, and through it into the cluster, by the status socket. Prints
- * tables for people or, with
- * --json, the data as it came.
+ * motetctl: looks into the daemon of this node, and through it into the cluster, by the status socket. Prints tables for people or,
+ * with --json, the data as they came.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -23,34 +22,35 @@
 #define ANSWER_LIMIT_NS (10 * CLOCK_NS_PER_S)
 
 static const char usage[] =
-    "Usage: motetctl [options] command\n"
-    "Shows the state of the Motet daemon of this node, of its cluster and of the jobs on it.\n\n"
-    "Commands:\n"
-    "  info        this daemon: version, sockets, defaults\n"
-    "  nodes       nodes of the cluster, and whether they are reachable\n"
-    "  networks    networks and who is on them\n"
-    "  channels    this node's channels: interface, provider, address\n"
-    "  links       neighbours of this node on each network\n"
-    "  routes      next hops to every node\n"
-    "  jobs        running jobs\n"
-    "  ranks       ranks: node, process, state, messages\n"
-    "  queues      what waits in them: posted receives, unexpected messages, sends\n"
-    "  counters    packets, bytes, losses, waits of every channel\n"
-    "  all         all of these\n"
-    "  set wait_mode adaptive|spin|event   how a job (--job) or channel (--channel) waits\n"
-    "  set log_level error|warn|notice|info|debug   what the daemon logs\n"
-    "  kill JOB    ends a job\n\n"
+    "Usage: motetctl [options] COMMAND\n"
+    "Shows the Motet daemon of this node, its cluster, and the jobs that run there.\n\n"
+    "Show:\n"
+    "  info        the daemon: version, sockets, defaults\n"
+    "  nodes       all nodes, and whether they can be reached\n"
+    "  networks    all networks, and which nodes are on them\n"
+    "  channels    all channels: network, provider, address; how this node's own wait\n"
+    "  links       which nodes are neighbours; what has passed on this node's own links\n"
+    "  routes      by which neighbour and network each node is reached\n"
+    "  jobs        running jobs, and where their ranks are\n"
+    "  ranks       ranks: process, state, messages sent and received\n"
+    "  queues      what waits in the ranks: receives, unexpected messages, sends\n"
+    "  counters    packets, bytes, losses and waits of every channel\n"
+    "  all         everything above\n\n"
+    "Change:\n"
+    "  set wait_mode adaptive|spin|event            how the ranks of a job (--job) or a channel (--channel) wait\n"
+    "  set log_level error|warn|notice|info|debug   the least important lines that the daemon logs\n"
+    "  kill JOB                                     end a job\n\n"
     "Options:\n"
-    "  -s, --socket PATH     status socket (@name: an abstract one)\n"
-    "  -N, --node NODE       of another node\n"
+    "  -s, --socket PATH     ask the daemon at this status socket (@NAME: abstract)\n"
+    "  -N, --node NODE       show or change another node instead\n"
     "  -j, --job JOB         only this job\n"
-    "  -r, --rank RANK       only this rank\n"
-    "  -c, --channel NAME    this channel, for set\n"
-    "  -n, --limit ROWS      at most so many rows of each node\n"
-    "  -J, --json            the data as JSON\n"
-    "  -w, --watch SECONDS   again and again\n"
-    "  -V, --version         version\n"
-    "  -h, --help            this text\n";
+    "  -r, --rank RANK       only this rank (in MPI_COMM_WORLD)\n"
+    "  -c, --channel NAME    the channel to change\n"
+    "  -n, --limit ROWS      show at most so many rows of each node\n"
+    "  -J, --json            print the data as JSON instead of tables\n"
+    "  -w, --watch SECONDS   show it again every so many seconds\n"
+    "  -V, --version         print the version and end\n"
+    "  -h, --help            print this text and end\n";
 
 static const char *const views[] = {"info", "nodes", "networks", "channels", "links", "routes",
                                     "jobs", "ranks", "queues",   "counters", "all"};

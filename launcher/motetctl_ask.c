@@ -142,14 +142,14 @@ static const char *error_text(json_t *error)
 /* What the daemon could not put into its answer. */
 static void explain_gaps(json_t *answer, char *text, size_t room)
 {
-    json_t *missing = json_object_get(answer, "missing"), *node;
+    json_t *errors = json_object_get(answer, "errors"), *error;
     size_t i, n = 0;
 
     text[0] = '\0';
-    json_array_foreach(missing, i, node) {
-        if (json_is_string(node) && n < room)
-            n += (size_t)snprintf(text + n, room - n, "%s %s", i ? "," : "no answer from",
-                                  json_string_value(node));
+    json_array_foreach(errors, i, error) {
+        const char *node = json_string_value(json_object_get(error, "node"));
+        if (n < room)
+            n += (size_t)snprintf(text + n, room - n, "%snode %s: %s", i ? "; " : "", node ? node : "?", error_text(error));
     }
     if (json_is_true(json_object_get(answer, "truncated")) && n < room)
         snprintf(text + n, room - n, "%sthere are more rows (see --limit)", n ? "; " : "");

@@ -46,9 +46,10 @@ struct query {
     uint64_t id;
     json_t *client_id;
     json_t *rows;
+    json_t *errors;    /* of nodes that had to be asked: objects with node, code and message */
     uint32_t *pending; /* node ids */
     size_t n_pending;
-    bool is_set, truncated;
+    bool is_set, of_one_node, truncated;
     struct event *timer;
 };
 
@@ -140,12 +141,12 @@ static json_t *sort_rows(json_t *rows)
     return sorted;
 }
 
-static void send_rows(struct status_client *c, json_t *id, json_t *rows, json_t *missing, bool truncated)
+static void send_rows(struct status_client *c, json_t *id, json_t *rows, json_t *errors, bool truncated)
 {
     json_t *reply = json_pack("{s:i, s:O, s:b, s:o}", "version", STATUS_VERSION, "id", id, "ok", 1, "data", rows);
 
-    if (reply && missing && json_array_size(missing) > 0)
-        json_object_set(reply, "missing", missing);
+    if (reply && json_array_size(errors) > 0)
+        json_object_set(reply, "errors", errors);
     if (reply && truncated)
         json_object_set_new(reply, "truncated", json_true());
     send_reply(c, reply);
@@ -161,34 +162,49 @@ static void query_free(struct query *q)
         event_free(q->timer);
     json_decref(q->client_id);
     json_decref(q->rows);
+    json_decref(q->errors);
     free(q->pending);
     free(q);
+}
+
+static void add_error(struct query *q, uint32_t node_id, const char *code, const char *message)
+{
+    const struct topology_node *t = topology_find(q->status->node->topology, node_id);
+
+    json_array_append_new(q->errors, json_pack("{s:s, s:s, s:s}", "node", t ? t->state->node : "?", "code", code, "message",
+                                               message));
+}
+
+/* The one node that was asked gave nothing but a reason: that is the answer. */
+static void send_node_error(struct status_client *c, json_t *id, json_t *error)
+{
+    struct status_refusal why = {.code = text_of(error, "code")};
+
+    snprintf(why.text, sizeof why.text, "node %.55s: %.130s", text_of(error, "node"), text_of(error, "message"));
+    send_error(c, id, &why);
 }
 
 static void query_finish(struct query *q)
 {
     struct status_client *c = q->client;
-    struct node *node = q->status->node;
 
     if (!c) {
         query_free(q);
         return;
     }
-    json_t *missing = json_array();
-    for (size_t i = 0; i < q->n_pending; i++) {
-        const struct topology_node *t = topology_find(node->topology, q->pending[i]);
-        json_array_append_new(missing, json_string(t ? t->state->node : "?"));
-    }
-    if (q->is_set && json_array_size(q->rows) == 0) {
+    for (size_t i = 0; i < q->n_pending; i++)
+        add_error(q, q->pending[i], "no_answer", "no answer within 2 s");
+    if (json_array_size(q->errors) > 0 && json_array_size(q->rows) == 0 && (q->is_set || q->of_one_node)) {
+        send_node_error(c, q->client_id, json_array_get(q->errors, 0));
+    } else if (q->is_set && json_array_size(q->rows) == 0) {
         struct status_refusal why;
         status_refuse(&why, "not_found", "no such job or channel");
         send_error(c, q->client_id, &why);
     } else {
         json_t *rows = q->rows;
         q->rows = NULL;
-        send_rows(c, q->client_id, sort_rows(rows), missing, q->truncated);
+        send_rows(c, q->client_id, sort_rows(rows), q->errors, q->truncated);
     }
-    json_decref(missing);
     c->n_queries--;
     query_free(q);
     client_run(c);
@@ -203,10 +219,12 @@ static void on_query_timer(evutil_socket_t fd, short what, void *ctx)
 /* True if this node is to be asked. */
 static bool wanted(const struct node *node, const struct topology_node *t, const struct status_request *request)
 {
-    if (t->node_id == node->id || !t->reachable)
+    if (t->node_id == node->id)
         return false;
     if (request->node)
         return strcmp(t->state->node, request->node) == 0;
+    if (t->lost)
+        return false; /* with all that was on it */
     return request->set ? request->has_job : status_rows_clusterwide(request->get);
 }
 
@@ -219,10 +237,17 @@ static size_t query_send(struct query *q, const struct status_request *request, 
     msg.id = q->id;
     msg.uid = (uint32_t)request->uid;
     msg.request = (char *)line;
-    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next)
-        if (wanted(node, t, request) &&
-            mail_send_msg(node->mail, t->node_id, MOTET__FRAME_TYPE__STATUS_QUERY, &msg.base, clock_now_ns()) == 0)
+    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
+        if (!wanted(node, t, request))
+            continue;
+        int rc = t->reachable ? mail_send_msg(node->mail, t->node_id, MOTET__FRAME_TYPE__STATUS_QUERY, &msg.base, clock_now_ns())
+                              : -EHOSTUNREACH;
+        if (rc == 0)
             q->pending[q->n_pending++] = t->node_id;
+        else
+            add_error(q, t->node_id, rc == -EHOSTUNREACH ? "unreachable" : "internal",
+                      rc == -EHOSTUNREACH ? "it cannot be reached" : strerror(-rc));
+    }
     return q->n_pending;
 }
 
@@ -241,8 +266,9 @@ static struct query *query_new(struct status_client *c, json_t *id)
     q->id = s->next_id++;
     q->client_id = json_incref(id);
     q->pending = calloc(topology_count(s->node->topology) + 1, sizeof *q->pending);
+    q->errors = json_array();
     q->timer = evtimer_new(s->node->base, on_query_timer, q);
-    if (!q->pending || !q->timer || evtimer_add(q->timer, &limit) < 0) {
+    if (!q->pending || !q->errors || !q->timer || evtimer_add(q->timer, &limit) < 0) {
         query_free(q);
         return NULL;
     }
@@ -274,7 +300,8 @@ static void on_line(struct status_client *c, const char *line)
     if (request.node && !topology_find_name(node->topology, request.node))
         status_refuse(&why, "not_found", "no such node");
     bool here = !request.node || strcmp(request.node, node->config.name) == 0;
-    json_t *rows = why.code ? NULL : here ? status_request_answer(node, &request, &why) : json_array();
+    bool truncated = false;
+    json_t *rows = why.code ? NULL : here ? status_request_answer(node, &request, &truncated, &why) : json_array();
     struct query *q = rows ? query_new(c, id) : NULL;
     if (!q) {
         if (!why.code)
@@ -284,11 +311,24 @@ static void on_line(struct status_client *c, const char *line)
     } else {
         q->rows = rows;
         q->is_set = request.set != NULL;
+        q->of_one_node = request.node != NULL;
+        q->truncated = truncated;
         if (query_send(q, &request, line) == 0)
             query_finish(q);
     }
     json_decref(json);
     json_decref(id);
+}
+
+/* The codes that the schema knows. */
+static const char *status_code(const char *code)
+{
+    static const char *const known[] = {"bad_request", "not_found", "denied", "too_busy"};
+
+    for (size_t i = 0; code && i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], code) == 0)
+            return known[i];
+    return "internal";
 }
 
 void status_on_reply(struct status *s, uint32_t src_node, const uint8_t *body, uint32_t len)
@@ -312,6 +352,9 @@ void status_on_reply(struct status *s, uint32_t src_node, const uint8_t *body, u
                 q->truncated = true;
         }
         json_decref(rows);
+        if (msg->error)
+            add_error(q, src_node, status_code(msg->code), msg->error);
+        q->truncated |= msg->has_truncated && msg->truncated;
         if (msg->last) {
             q->pending[at] = q->pending[--q->n_pending];
             if (q->n_pending == 0)
@@ -322,15 +365,13 @@ void status_on_reply(struct status *s, uint32_t src_node, const uint8_t *body, u
         motet__status_reply__free_unpacked(msg, NULL);
 }
 
-static void reply_mail(struct node *node, uint32_t dst, uint64_t id, json_t *rows, bool last, const char *error)
+/* A piece of the rows, or why there are none. */
+static void reply_mail(struct node *node, uint32_t dst, Motet__StatusReply msg, json_t *rows, bool last)
 {
-    Motet__StatusReply msg = MOTET__STATUS_REPLY__INIT;
     char *text = rows ? json_dumps(rows, JSON_COMPACT) : NULL;
 
-    msg.id = id;
     msg.last = last;
     msg.rows = text;
-    msg.error = (char *)error;
     int rc = mail_send_msg(node->mail, dst, MOTET__FRAME_TYPE__STATUS_REPLY, &msg.base, clock_now_ns());
     if (rc < 0)
         log_warn("status rows for node %08x are lost: %s", dst, strerror(-rc));
@@ -344,11 +385,18 @@ void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, 
     struct status_refusal why = {0};
     json_t *json = msg && strlen(msg->request) <= MAX_LINE_BYTES ? json_loads(msg->request, 0, NULL) : NULL;
     json_t *rows = NULL;
+    Motet__StatusReply reply = MOTET__STATUS_REPLY__INIT;
+    bool truncated = false;
 
     if (json && status_request_parse(json, msg->uid, &request, &why) == 0)
-        rows = status_request_answer(node, &request, &why);
-    if (msg && !rows)
-        reply_mail(node, src_node, msg->id, NULL, true, why.code ? why.text : "bad request");
+        rows = status_request_answer(node, &request, &truncated, &why);
+    reply.id = msg ? msg->id : 0;
+    reply.has_truncated = reply.truncated = truncated;
+    if (msg && !rows) {
+        reply.code = (char *)(why.code ? why.code : "bad_request");
+        reply.error = why.code ? why.text : (char *)"the request is not understood there";
+        reply_mail(node, src_node, reply, NULL, true);
+    }
     /* In pieces, so that a large board does not make a frame that is too large. */
     size_t n = json_array_size(rows), at = 0;
     while (rows) {
@@ -356,7 +404,7 @@ void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, 
         size_t end = at + ROWS_PER_REPLY < n ? at + ROWS_PER_REPLY : n;
         for (; piece && at < end; at++)
             json_array_append(piece, json_array_get(rows, at));
-        reply_mail(node, src_node, msg->id, piece, at >= n || !piece, NULL);
+        reply_mail(node, src_node, reply, piece, at >= n || !piece);
         bool more = at < n && piece;
         json_decref(piece);
         if (!more)

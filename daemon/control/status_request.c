@@ -144,14 +144,15 @@ static int apply_set(struct node *node, const struct status_request *q, json_t *
     return 0;
 }
 
-json_t *status_request_answer(struct node *node, const struct status_request *q, struct status_refusal *why)
+json_t *status_request_answer(struct node *node, const struct status_request *q, bool *ret_truncated, struct status_refusal *why)
 {
+    *ret_truncated = false;
     if (q->get) {
         if (!status_rows_public(q->get) && !status_rows_privileged(node, q->uid)) {
             status_refuse(why, "denied", "only root and the daemon's own user may see this");
             return NULL;
         }
-        json_t *rows = status_rows(node, q->get, q);
+        json_t *rows = status_rows(node, q->get, q, ret_truncated);
         if (!rows)
             status_refuse(why, "internal", "out of memory");
         return rows;

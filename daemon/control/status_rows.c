@@ -297,11 +297,13 @@ static const struct {
     const char *name;
     void (*rows)(struct node *node, const struct status_request *q, json_t *rows);
     bool is_public, clusterwide;
+    bool limited; /* by the request's limit */
 } subjects[] = {
-    {"info", rows_info, true, false},
-    {"nodes", rows_nodes, true, false},   {"networks", rows_networks, true, false}, {"channels", rows_channels, true, false},
-    {"links", rows_links, true, false},   {"routes", rows_routes, true, false},     {"jobs", rows_jobs, true, true},
-    {"ranks", rows_ranks, true, true},    {"queues", rows_queues, true, true},      {"counters", rows_counters, false, true},
+    {"info", rows_info, true, false, false},       {"nodes", rows_nodes, true, false, false},
+    {"networks", rows_networks, true, false, false}, {"channels", rows_channels, true, false, false},
+    {"links", rows_links, true, false, false},     {"routes", rows_routes, true, false, false},
+    {"jobs", rows_jobs, true, true, true},         {"ranks", rows_ranks, true, true, true},
+    {"queues", rows_queues, true, true, true},     {"counters", rows_counters, false, true, false},
 };
 #define N_SUBJECTS (sizeof subjects / sizeof subjects[0])
 
@@ -330,25 +332,41 @@ bool status_rows_clusterwide(const char *subject)
     return i < 0 || subjects[i].clusterwide;
 }
 
-json_t *status_rows(struct node *node, const char *subject, const struct status_request *q)
+/* Some rows take much room or time, and stop at the limit; one more than that tells that there are more. */
+static json_t *subject_rows(struct node *node, size_t subject, const struct status_request *q, bool *ret_truncated)
 {
+    struct status_request more = *q;
     json_t *rows = json_array();
+
+    more.limit = q->limit + 1;
+    if (rows)
+        subjects[subject].rows(node, &more, rows);
+    *ret_truncated = subjects[subject].limited && json_array_size(rows) > q->limit;
+    while (*ret_truncated && json_array_size(rows) > q->limit)
+        json_array_remove(rows, json_array_size(rows) - 1);
+    return rows;
+}
+
+json_t *status_rows(struct node *node, const char *subject, const struct status_request *q, bool *ret_truncated)
+{
     int at = find(subject);
 
-    if (!rows || at >= 0) {
-        if (rows)
-            subjects[at].rows(node, q, rows);
-        return rows;
-    }
+    if (at >= 0)
+        return subject_rows(node, (size_t)at, q, ret_truncated);
     /* "all": one row per subject. */
-    for (size_t i = 0; i < N_SUBJECTS; i++) {
+    json_t *rows = json_array();
+    *ret_truncated = false;
+    for (size_t i = 0; rows && i < N_SUBJECTS; i++) {
+        bool truncated;
         if (!subjects[i].is_public && !status_rows_privileged(node, q->uid))
             continue;
-        json_t *part = json_array();
-        if (part)
-            subjects[i].rows(node, q, part);
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:o}", "subject", subjects[i].name, "node", node->config.name, "rows",
-                                              part ? part : json_null()));
+        json_t *part = subject_rows(node, i, q, &truncated);
+        json_t *row = json_pack("{s:s, s:s, s:o}", "subject", subjects[i].name, "node", node->config.name, "rows",
+                                part ? part : json_null());
+        if (row && truncated)
+            json_object_set_new(row, "truncated", json_true());
+        *ret_truncated |= truncated;
+        json_array_append_new(rows, row);
     }
     return rows;
 }

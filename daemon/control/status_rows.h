@@ -30,8 +30,8 @@ bool status_rows_public(const char *subject);
 bool status_rows_clusterwide(const char *subject);
 /* True if there is such a subject. */
 bool status_rows_known(const char *subject);
-/* The rows of one subject; NULL: no memory. */
-json_t *status_rows(struct node *node, const char *subject, const struct status_request *request);
+/* The rows of one subject; ret_truncated: there are more than the request's limit. NULL: no memory. */
+json_t *status_rows(struct node *node, const char *subject, const struct status_request *request, bool *ret_truncated);
 /* May this user see everything here? */
 bool status_rows_privileged(const struct node *node, uid_t uid);
 

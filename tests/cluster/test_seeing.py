@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What motetctl shows of a running cluster, and that waiting costs nothing."""
+import json
 import os
+import sys
 import time
 
 import pytest
 from harness import lab as harness_lab
+from harness import schema
 
 TICKS_PER_S = os.sysconf('SC_CLK_TCK')
 
@@ -61,6 +64,48 @@ def test_the_queues_of_a_stopped_rank(lab, hanging, programs):
 def test_every_view_as_table_and_data(lab, hanging, view):
     assert lab.motetctl('gw1', view) is not None
     assert lab.on('a1', 'motetctl', view).stdout.strip()
+
+
+ASK = """import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(10)
+s.connect('/run/motet/status.sock')
+f = s.makefile('rw')
+for line in sys.argv[1:]:
+    print(line, file=f, flush=True)
+    print(f.readline(), end='')
+"""
+
+
+def ask(lab, node, *requests):
+    """Replies of the node's status socket to requests, each checked against the schema."""
+    lines = [json.dumps(request) for request in requests]
+    replies = [json.loads(line) for line in lab.on(node, sys.executable, '-c', ASK, *lines).stdout.splitlines()]
+    for request, reply in zip(requests, replies, strict=True):
+        schema.check(request, reply)
+    return replies
+
+
+def test_every_reply_fits_the_schema(lab, hanging):
+    subjects = [subject for subject in schema.ROWS if subject != 'set']
+    replies = ask(lab, 'a1', *({'get': subject} for subject in subjects), {'get': 'links', 'node': 'c1'})
+    assert all(reply['ok'] and reply['data'] and 'errors' not in reply for reply in replies), replies
+
+
+def test_limits_and_nodes_that_do_not_answer_are_told(lab, hanging):
+    reply, = ask(lab, 'a1', {'get': 'ranks', 'limit': 1})
+    assert len(reply['data']) == 2 and 'truncated' not in reply, reply
+    daemon = next(node['daemon'] for node in lab.status()['nodes'] if node['name'] == 'm1')
+    lab.signal('m1', 'STOP', daemon)
+    try:
+        everybody, one = ask(lab, 'a1', {'get': 'ranks'}, {'get': 'info', 'node': 'm1'})
+    finally:
+        lab.signal('m1', 'CONT', daemon)
+    assert len(everybody['data']) == 2
+    assert [error['node'] for error in everybody['errors']] == ['m1'], everybody
+    assert everybody['errors'][0]['code'] in ('no_answer', 'unreachable')
+    assert not one['ok'] and one['error']['code'] in ('no_answer', 'unreachable') and 'node m1: ' in one['error']['message'], one
+    lab.wait_routes()
 
 
 def cpu_seconds(lab, node, pid):

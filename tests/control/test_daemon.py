@@ -17,6 +17,10 @@ import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from harness import schema  # noqa: E402
+
 MOTETD, SPAWNER, SUBMIT, RANK, CONF = (os.path.abspath(a) for a in sys.argv[1:6])
 LIMIT = 30
 
@@ -92,6 +96,7 @@ class Daemon:
                 stream.write((r if isinstance(r, str) else json.dumps(r)) + "\n")
                 stream.flush()
                 answers.append(json.loads(stream.readline()))
+                schema.check(json.loads(r) if isinstance(r, str) and r.startswith("{") else r, answers[-1])
         return answers if raw or len(answers) > 1 else answers[0]
 
     def rows(self, subject, **more):
@@ -279,7 +284,13 @@ class Ranks(unittest.TestCase):
         wait_for("an age", lambda: self.d.rows("queues", job=job, rank=1)[0]["age_ms"] > 0)
         self.assertEqual(len(self.d.rows("queues", job=job)), 4)
         self.assertEqual(self.d.rows("queues", job="0123456789abcdef"), [])
-        self.assertEqual(len(self.d.rows("queues", job=job, limit=1)), 1)
+        self.assertNotIn("truncated", self.d.ask({"get": "queues", "job": job, "limit": 4}))
+        cut = self.d.ask({"get": "queues", "job": job, "limit": 3})
+        self.assertEqual((len(cut["data"]), cut["truncated"]), (3, True))
+        self.assertEqual(len(self.d.ask({"get": "ranks", "limit": 1})["data"]), 1)
+        parts = self.d.ask({"get": "all", "limit": 1})
+        self.assertTrue(parts["truncated"])
+        self.assertEqual([p["subject"] for p in parts["data"] if "truncated" in p], ["ranks", "queues"])
         self.assertTrue(self.d.ask({"set": "wait_mode", "job": job, "value": "event"})["ok"])
         p.kill()
         p.communicate()
@@ -358,6 +369,48 @@ class Service(unittest.TestCase):
         self.assertEqual(d.end(), 0)
         _, err = p.communicate(timeout=LIMIT)
         self.assertIn(b"the daemon was told to end", err)
+
+    def test_reload_of_what_the_daemon_keeps_elsewhere(self):
+        """Without --config the installation's file is read again too; what would lie in it is the test's, by a mount of its own."""
+        etc = re.search(r"default (\S+/motet)/motetd.conf", subprocess.run([MOTETD, "--help"], capture_output=True, text=True).stdout)[1]
+        with tempfile.TemporaryDirectory(prefix="control-test-") as tmp:
+            conf, log = tmp + "/motetd.conf", tmp + "/log"
+
+            def write(more):
+                with open(conf, "w") as f:
+                    f.write(f"[node]\nname = testnode\nruntime_dir = {tmp}\n{more}")
+
+            write("")
+            made = not os.path.exists(etc)
+            try:
+                os.makedirs(etc, exist_ok=True)
+            except OSError as error:
+                self.skipTest(f"no directory for the configuration: {error}")
+            if made:
+                self.addCleanup(os.removedirs, etc)
+            inside = f'mount --bind {tmp} {etc} && exec "{MOTETD}"'
+            if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0:
+                self.skipTest("no namespaces here")
+            with open(log, "w") as f:
+                p = popen(["unshare", "-rm", "sh", "-c", inside], stderr=f, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "MOTET_SPAWNER": SPAWNER})
+
+            def text():
+                with open(log) as f:
+                    return f.read()
+
+            wait_for("the daemon", lambda: os.path.exists(tmp + "/status.sock"))
+            write("log_level = info\n[jobs]\nmax_jobs = 1\nkill_grace = 0s\n")
+            p.send_signal(signal.SIGHUP)
+            wait_for("the reload", lambda: "configuration reloaded, 0 settings need a restart" in text())
+            job = popen([SUBMIT, tmp + "/client.sock", "1", "--", "sh", "-c", "echo runs; exec sleep 60"], stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL)
+            self.assertEqual(job.stdout.readline(), b"runs\n")
+            r = subprocess.run([SUBMIT, tmp + "/client.sock", "1", "--", "true"], stderr=subprocess.PIPE, timeout=LIMIT)
+            self.assertIn(b"max_jobs", r.stderr)
+            p.terminate()
+            self.assertEqual((p.wait(LIMIT), job.wait(LIMIT)), (0, 143))
+            job.stdout.close()
 
     def test_kill_9_leaves_nothing(self):
         d = Daemon()

@@ -150,10 +150,12 @@ def test_requests(daemon, args, request_):
 
 
 def test_gaps_are_told(daemon):
-    d = daemon(lambda r: {"version": 1, "id": r["id"], "ok": True, "data": [{"a": 1}], "missing": ["n2", "n3"], "truncated": True})
+    d = daemon(lambda r: {"version": 1, "id": r["id"], "ok": True, "data": [{"a": 1}], "truncated": True,
+                          "errors": [{"node": "n2", "code": "no_answer", "message": "no answer within 2 s"},
+                                     {"node": "n3", "code": "denied", "message": "not for you"}]})
     done = ctl("-s", d.path, "ranks")
     assert (done.returncode, done.stdout) == (0, "A\n1\n")
-    assert done.stderr == "motetctl: no answer from n2, n3; there are more rows (see --limit)\n"
+    assert done.stderr == "motetctl: node n2: no answer within 2 s; node n3: not for you; there are more rows (see --limit)\n"
 
 
 def test_large_answer(daemon):
