@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Buffered sends (MPI-5.0 section 3.6). The message is packed into memory of the library and sent from there; the buffer that the
- * user attached is the budget: a message takes its bytes and MPI_BSEND_OVERHEAD of it until it has left. With MPI_BUFFER_AUTOMATIC
+ * user attached is the budget: a message takes its bytes and the size of its record of it until it has left. That is less than the
+ * MPI_BSEND_OVERHEAD that a program has to reckon with, and programs that reckon with less are common. With MPI_BUFFER_AUTOMATIC
  * there is no limit.
  *
  * The send of a message is released as soon as it is started, so that it destroys itself when it is complete; that gives back the
  * budget and completes the flushes that waited for it. Nobody has to look for messages that have left.
  */
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -33,6 +35,10 @@ struct buffered {
     MPI_Count cost;
     uint8_t data[];
 };
+
+#define MESSAGE_OVERHEAD (int)sizeof(struct buffered)
+
+static_assert(sizeof(struct buffered) <= MPI_BSEND_OVERHEAD, "a program that reckons with MPI_BSEND_OVERHEAD has enough");
 
 /* A nonblocking flush: complete when all messages before number `end` have left. */
 struct flush {
@@ -142,7 +148,7 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
 {
     struct buffer_pool *pool = pool_for(comm);
     MPI_Count n_bytes = count * type->size;
-    MPI_Count cost = n_bytes + MPI_BSEND_OVERHEAD;
+    MPI_Count cost = n_bytes + MESSAGE_OVERHEAD;
 
     if (dest == MPI_PROC_NULL)
         return MPI_SUCCESS;
@@ -152,7 +158,7 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
         progress_poll();
         if (pool->used + cost > pool->size)
             return err_set(MPI_ERR_BUFFER, "a message of %lld bytes and %d of overhead does not fit: %lld of %lld bytes of the "
-                           "attached buffer are in use", (long long)n_bytes, MPI_BSEND_OVERHEAD, (long long)pool->used,
+                           "attached buffer are in use", (long long)n_bytes, MESSAGE_OVERHEAD, (long long)pool->used,
                            (long long)pool->size);
     }
     struct buffered *m = malloc(sizeof *m + (size_t)n_bytes);
