@@ -66,22 +66,32 @@ class Mpich:
         return stage.run([self.mpiexec, '-n', n_ranks, *program], timeout_s, env=self.environment)
 
 
-def mpi4py(installation):
-    """A Python with mpi4py built from its source distribution against our mpi.h. Returns the path of its interpreter."""
-    def tools(path):
+def mpi4py_tools():
+    """A Python with what builds mpi4py, and in its folder `source` mpi4py's source distribution. Returns its path."""
+    def fetch(path):
         venv(path, 'cython', 'setuptools', 'wheel')
         stage.run([os.path.join(path, 'bin', 'pip'), 'download', '-q', '--no-deps', '--no-binary', 'mpi4py',
                    '--no-build-isolation', '-d', os.path.join(path, 'source'), MPI4PY], timeout_s=FETCH_S)
 
+    return once('mpi4py-source', fetch)
+
+
+def mpi4py_source():
+    (source,) = glob.glob(os.path.join(mpi4py_tools(), 'source', 'mpi4py-*.tar.gz'))
+    return source
+
+
+def mpi4py(installation):
+    """A Python with mpi4py built from its source distribution against our mpi.h, and with the packages that more of its test suite
+    needs. Returns the path of its interpreter."""
     def build(path):
-        base = once('mpi4py-source', tools)
-        (source,) = glob.glob(os.path.join(base, 'source', 'mpi4py-*.tar.gz'))
+        base = mpi4py_tools()
         # -O0: the generated C is 10 MB in one file, and what is tested is our library, not its speed.
         environment = dict(os.environ, MPI4PY_BUILD_MPIABI='1', MPICC=installation.mpicc, CFLAGS='-O0 -g0')
-        stage.run([os.path.join(base, 'bin', 'pip'), 'wheel', '-q', '--no-build-isolation', '--no-deps', '-w', path, source],
+        stage.run([os.path.join(base, 'bin', 'pip'), 'wheel', '-q', '--no-build-isolation', '--no-deps', '-w', path, mpi4py_source()],
                   timeout_s=BUILD_S, env=environment)
         (wheel,) = glob.glob(os.path.join(path, 'mpi4py-*.whl'))
-        venv(os.path.join(path, 'venv'), wheel)
+        venv(os.path.join(path, 'venv'), wheel, 'numpy', 'cffi')
 
     return os.path.join(once(f'mpi4py-{fingerprint(installation)}', build), 'venv', 'bin', 'python')
 
