@@ -123,7 +123,8 @@ static const struct config_entry entries[] = {
     {"channel", "network", TYPE_NAME, CHANNEL_TEXT(network), "", 0, 0, NULL, false,
      "Name of the network, the same on all nodes that are on it. Empty: the name of the channel."},
     {"channel", "provider", TYPE_NAME, CHANNEL_TEXT(provider), "auto", 0, 0, NULL, false,
-     "auto, tcp, udp, or the name of a libfabric provider (verbs, efa, psm3, ...)."},
+     "auto, tcp (our own TCP driver), ofi-tcp (TCP through libfabric), udp, or the name of a libfabric provider (verbs, efa, psm3, ...); "
+     "the same on all nodes of a network."},
     {"channel", "port", TYPE_COUNT, CHANNEL_NUMBER(port), "7117", 1, 65535, NULL, false,
      "TCP port of the daemons' own connections on this network."},
     {"channel", "seeds", TYPE_TEXT, CHANNEL_TEXT(seeds), "", 0, 0, NULL, false,

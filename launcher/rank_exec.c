@@ -83,7 +83,9 @@ static bool in_path(const char *name)
 static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, pid_t spawner)
 {
     reset_signals();
-    if (setsid() < 0)
+    /* A group of its own, so that signals reach what the rank starts, but the daemon's session: the kernel's autogroups share
+     * the processor out by session, and a yield to a channel thread in another group gives nothing away. */
+    if (setpgid(0, 0) < 0)
         fail(pipe_fd, STEP_PREPARE);
     place_stdio(plan->fds, pipe_fd);
     if (plan->umask != (mode_t)-1)

@@ -77,7 +77,7 @@ static int open_net(struct channel *ch)
     nc.first_block = ch->idx * hub->blocks_per_channel;
     nc.n_blocks = hub->blocks_per_channel;
     nc.max_bytes = (uint32_t)sizeof(struct wire_header) + ch->packet_bytes;
-    ch->driver = ch->config.driver ? ch->config.driver : &net_ofi;
+    ch->driver = ch->config.driver ? ch->config.driver : net_pick(&nc);
     int rc = ch->driver->open(&nc, &hub->arena, &ch->net);
     if (rc < 0) {
         ch->net = NULL;

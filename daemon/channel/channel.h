@@ -43,7 +43,7 @@ void hub_free(struct hub *hub);
 struct channel_config {
     uint32_t idx;                    /* channel index on this node, as in hop words */
     const char *name;                /* for log and thread name; copied */
-    const struct net_driver *driver; /* NULL: net_ofi */
+    const struct net_driver *driver; /* NULL: what net_pick says */
     struct net_config net; /* interface, address, provider, options; the rest is filled in. Strings are read
                               in channel_new only */
     const char *fault;     /* NULL, or what net_fault shall inject:

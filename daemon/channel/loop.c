@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The channel's thread: turns, and what to do between turns that found no work. It passes through three
- * stages. It spins while another core can answer (hop table: crowded == 0), and otherwise gives its core to
- * the next thread at once; after some time without work it sleeps, on one epoll set of the network's wait
- * descriptor, the jobs' bells and the channel's own wake word.
+ * stages. After every turn it gives its core to the next thread; after some time without work it sleeps, on one
+ * epoll set of the network's wait descriptor, the jobs' bells and the channel's own wake word.
  *
  * Sleep is bounded: by the next timer, and, as wait descriptors of networks have been seen to miss a packet,
  * by a time that grows with the time without work (from 1 ms up to 1 s), so that a miss costs little when
@@ -157,14 +156,13 @@ static void *thread_main(void *arg)
         yielded_ns = 0;
         uint32_t n = channel_turn(ch, now);
         atomic_store_explicit(&ch->heartbeat, ++beat, memory_order_relaxed);
-        bool crowded = atomic_load_explicit(&ch->hops->crowded, memory_order_relaxed) != 0;
         uint32_t mode = atomic_load_explicit(&ch->wait_mode, memory_order_relaxed);
         if (n > 0) {
             ch->idle_ns = now;
             ch->resting = false;
             n_idle = 0;
             /* Whoever waits for what this turn did may wait for this core, too. */
-            if (crowded && mode != WAIT_SPIN && !stranger) {
+            if (mode != WAIT_SPIN && !stranger) {
                 yielded_ns = clock_now_ns();
                 sched_yield();
             }

@@ -5,7 +5,7 @@
  * and reorder them, since flows put that right. It is used by its channel's thread only, never blocks, and
  * never allocates after `open` except while connecting to a new peer.
  *
- * Drivers: net_ofi (libfabric), net_sim (simulated network for tests). Wrappers with the same table: net_frag
+ * Drivers: net_tcp (native TCP), net_ofi (libfabric), net_sim (simulated network for tests). Wrappers with the same table: net_frag
  * (packets larger than the network's datagrams), net_fault (injects losses).
  */
 #pragma once
@@ -42,6 +42,7 @@ struct net_info {
     uint32_t
         max_datagram; /* largest block that `send` takes; below max_bytes the channel puts net_frag on top */
     uint32_t n_receives; /* how many receive blocks the driver can hold; the channel posts at most as many */
+    const char *driver;            /* its name in the driver table; wrappers give that of what they wrap */
     char provider[NET_NAME_BYTES]; /* what is really used, for status */
 };
 
@@ -94,5 +95,10 @@ struct net_driver {
     int (*wait_ready)(struct net *net);
 };
 
+extern const struct net_driver net_tcp;
 extern const struct net_driver net_ofi;
 extern const struct net_driver net_sim;
+
+/* The driver for what a configuration calls a provider: `tcp` is net_tcp, `auto` is net_ofi where the interface belongs to a
+ * device of a fabric (InfiniBand, RoCE, EFA, Slingshot, Omni-Path) and net_tcp elsewhere, anything else is net_ofi's. */
+const struct net_driver *net_pick(const struct net_config *config);

@@ -15,8 +15,6 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -32,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/channel/address.h"
 #include "daemon/channel/block.h"
 #include "daemon/channel/net.h"
 #include "daemon/channel/ofi_load.h"
@@ -40,6 +39,9 @@
 #define POLL_MAX    64
 #define PEERS_MAX   8192u
 #define PEER_NONE   UINT32_MAX
+/* The TCP provider of this version of libfabric, whatever its name. */
+#define OFI_TCP  "ofi-tcp"
+#define OFI_AUTO "auto"
 /* Receives posted to a network with flow control below: few, so that they stay in the cache. */
 #define RECEIVES_STREAM 96u
 
@@ -94,46 +96,21 @@ static uint32_t block_of(const struct net *net, const struct slot *s)
     return (uint32_t)(s - net->slots);
 }
 
-/* First address of an interface: IPv4 if it has one. */
-static int interface_address(const char *interface, char *ret_text, size_t n)
-{
-    struct ifaddrs *all;
-    int rc = -EADDRNOTAVAIL;
-
-    if (getifaddrs(&all) < 0)
-        return -errno;
-    for (int pass = 0; pass < 2 && rc < 0; pass++) {
-        for (struct ifaddrs *a = all; a && rc < 0; a = a->ifa_next) {
-            int family = pass == 0 ? AF_INET : AF_INET6;
-            if (!a->ifa_addr || a->ifa_addr->sa_family != family || strcmp(a->ifa_name, interface) != 0)
-                continue;
-            const void *ip = family == AF_INET
-                                 ? (void *)&((struct sockaddr_in *)(void *)a->ifa_addr)->sin_addr
-                                 : (void *)&((struct sockaddr_in6 *)(void *)a->ifa_addr)->sin6_addr;
-            if (inet_ntop(family, ip, ret_text, (socklen_t)n))
-                rc = 0;
-        }
-    }
-    freeifaddrs(all);
-    return rc;
-}
-
 /* Better providers have lower numbers; -1: not wanted. */
 static int rank_provider(const char *name, const char *wanted)
 {
     /* `net` was merged into `tcp` in libfabric 1.18; before, `tcp` has this endpoint only below ofi_rxm. */
     static const char *const tcp[] = {"net", "tcp", "net;ofi_rxm", "tcp;ofi_rxm"};
     static const char *const any[] = {"efa", "psm3", "verbs;ofi_rxm", "cxi", "opx"};
-    bool is_auto = strcmp(wanted, "auto") == 0;
 
-    if (is_auto || strcmp(wanted, "tcp") == 0)
-        for (int i = 0; i < (int)(sizeof tcp / sizeof *tcp); i++)
-            if (strcmp(name, tcp[i]) == 0)
-                return 100 + i;
-    if (is_auto) {
+    if (strcmp(wanted, OFI_AUTO) == 0)
         for (int i = 0; i < (int)(sizeof any / sizeof *any); i++)
             if (strcmp(name, any[i]) == 0)
                 return i;
+    if (strcmp(wanted, OFI_TCP) == 0 || strcmp(wanted, OFI_AUTO) == 0) {
+        for (int i = 0; i < (int)(sizeof tcp / sizeof *tcp); i++)
+            if (strcmp(name, tcp[i]) == 0)
+                return 100 + i;
         return -1;
     }
     if (strcmp(name, wanted) == 0)
@@ -145,7 +122,7 @@ static int rank_provider(const char *name, const char *wanted)
 
 static int get_info(struct net *net, const struct net_config *config)
 {
-    const char *provider = config->provider && config->provider[0] ? config->provider : "auto";
+    const char *provider = config->provider && config->provider[0] ? config->provider : OFI_AUTO;
     char address[INET6_ADDRSTRLEN];
     const char *node = config->address;
     struct fi_info *hints = ofi->dupinfo(NULL), *list = NULL;
@@ -154,7 +131,7 @@ static int get_info(struct net *net, const struct net_config *config)
         return -ENOMEM;
     net->datagram = strcmp(provider, "udp") == 0;
     if (!node && config->interface) {
-        int rc = interface_address(config->interface, address, sizeof address);
+        int rc = address_of_interface(config->interface, address, sizeof address);
         if (rc < 0) {
             log_error("interface %s has no address: %s", config->interface, strerror(-rc));
             ofi->freeinfo(hints);
@@ -169,7 +146,7 @@ static int get_info(struct net *net, const struct net_config *config)
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
-    if (strcmp(provider, "auto") != 0 && strcmp(provider, "tcp") != 0)
+    if (strcmp(provider, OFI_AUTO) != 0 && strcmp(provider, OFI_TCP) != 0)
         hints->fabric_attr->prov_name = strdup(provider);
     int rc = ofi->getinfo(API_VERSION, node, NULL, FI_SOURCE, hints, &list);
     if (rc < 0) {
@@ -393,6 +370,7 @@ static void ofi_info(const struct net *net, struct net_info *ret_info)
         .caps = (net->can_wait ? NET_CAP_WAIT : 0u) | (net->datagram ? NET_CAP_DATAGRAM : 0u),
         .max_datagram = max < net->max_bytes ? (uint32_t)max : net->max_bytes,
         .n_receives = n_receives < 65536 ? (uint32_t)n_receives : 65536,
+        .driver = "ofi",
     };
     if (!net->datagram && ret_info->n_receives > RECEIVES_STREAM)
         ret_info->n_receives = RECEIVES_STREAM;

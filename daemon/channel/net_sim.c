@@ -281,6 +281,7 @@ static void sim_info(const struct net *net, struct net_info *ret_info)
         .caps = net->nw->faults.datagram ? NET_CAP_DATAGRAM : 0,
         .max_datagram = limit && limit < net->max_bytes ? limit : net->max_bytes,
         .n_receives = POSTS_MAX,
+        .driver = "sim",
         .provider = "sim",
     };
 }

@@ -42,6 +42,7 @@ struct neighbour_channel {
     uint8_t address[128]; /* as the channel was told */
     uint32_t len;         /* 0: not told */
     uint64_t bad_until_ns, retry_ns, added_ns;
+    bool told_unlike; /* said that the two ends do not speak the same protocol */
 };
 
 struct neighbour_key {
@@ -356,6 +357,21 @@ void cluster_touch(struct cluster *c)
 
 /* ---- the update ---- */
 
+/* True if the packets of this channel can be read at that endpoint; said once if not. */
+static bool speaks(struct cluster *c, struct neighbour *n, uint32_t channel, const Motet__Endpoint *e)
+{
+    struct neighbour_channel *nc = &n->channels[channel];
+    const char *driver = fabric_driver(c->node->fabric, channel);
+    bool same = strcmp(driver, e->driver) == 0;
+
+    if (!same && !nc->told_unlike)
+        log_error("channel %s: node %08x speaks \"%s\" on network %s, this node \"%s\": no packets between them there; give both "
+                  "the same provider in motetd.conf",
+                  own_channel(c, channel)->name, n->key.node_id, e->driver, n->key.network, driver);
+    nc->told_unlike = !same;
+    return same;
+}
+
 /* Brings one channel's view of one neighbour into step. True if it can send to it. */
 static bool sync_channel(struct cluster *c, struct neighbour *n, uint32_t channel, uint32_t ordinal, uint64_t now_ns)
 {
@@ -368,6 +384,8 @@ static bool sync_channel(struct cluster *c, struct neighbour *n, uint32_t channe
         return false;
     if (n->up && t && t->state->epoch == n->epoch && fabric_alive(c->node->fabric, channel) && now_ns >= nc->bad_until_ns)
         e = topology_endpoint(t, n->key.network, ordinal);
+    if (e && !speaks(c, n, channel, e))
+        e = NULL;
     if (!e || e->address.len == 0) {
         if (nc->len > 0)
             fabric_remove_link(c->node->fabric, channel, (uint16_t)slot);
@@ -418,7 +436,7 @@ static Motet__Endpoint *own_endpoint(struct cluster *c, uint32_t ch, bool *faile
     motet__endpoint__init(e);
     e->channel = ch;
     e->network = copy_text(config->network, failed);
-    e->driver = copy_text("ofi", failed);
+    e->driver = copy_text(fabric_driver(c->node->fabric, ch), failed);
     e->provider = copy_text(fabric_provider(c->node->fabric, ch), failed);
     e->address.data = malloc(len > 0 ? (size_t)len : 1);
     *failed |= !e->address.data;

@@ -51,6 +51,11 @@ struct channel *fabric_channel(const struct fabric *f, uint32_t idx)
     return f->channels[idx].channel;
 }
 
+const char *fabric_driver(const struct fabric *f, uint32_t idx)
+{
+    return f->channels[idx].info.driver;
+}
+
 const char *fabric_provider(const struct fabric *f, uint32_t idx)
 {
     return f->channels[idx].info.provider;

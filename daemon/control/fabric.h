@@ -23,7 +23,8 @@ void fabric_free(struct fabric *f);
 
 uint32_t fabric_n_channels(const struct fabric *f);
 struct channel *fabric_channel(const struct fabric *f, uint32_t idx);
-/* Provider in use, for the topology and for status. */
+/* Network driver and provider in use, for the topology and for status. */
+const char *fabric_driver(const struct fabric *f, uint32_t idx);
 const char *fabric_provider(const struct fabric *f, uint32_t idx);
 /* Endpoint address. Bytes used, or negative errno. */
 int fabric_address(const struct fabric *f, uint32_t idx, uint8_t *buf, uint32_t size);

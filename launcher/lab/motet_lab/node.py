@@ -118,7 +118,8 @@ class NodeProcess:
         pidfd = self.pidfd
 
         def enter():
-            os.setsid()
+            # Not a session: all nodes share these few cores, and yield to each other only within one session (autogroups).
+            os.setpgid(0, 0)
             kernel.setns(pidfd, SPACES)
             os.chdir('/')
 
