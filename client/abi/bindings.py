@@ -8,7 +8,7 @@ and in kinds.py, never the name of a function."""
 import os
 
 from header import result_type, wrap
-from kinds import HANDLES, INTS, SCALARS, VECTORS, api_declaration
+from kinds import HANDLES, INTS, LISTS, SCALARS, VECTORS, api_declaration
 from semantics import semantics_name
 
 TOP = '''/* SPDX-License-Identifier: BSD-3-Clause */
@@ -122,6 +122,10 @@ class Binding:
             counts = f'&v_{p.args[1]}' if len(p.args) > 1 else 'NULL'
             committed = 'true' if k == 'types' else 'false'
             return [('', f'check_types({quoted}, {name}, {self.array_length(p)}, {committed}, {counts})')]
+        if k in LISTS and p.args:
+            return [(f'!{name} && {self.array_length(p)} > 0', f'check_null_pointer({self.bad_argument}, {quoted})')]
+        if k == 'ptr' and p.direction == '>' or k in ('fn', 'widefn') and not p.optional:
+            return [self.null_check(p)]
         if k in ('string', 'status') and not p.optional and not (k == 'status' and p.direction == '>'):
             return [self.null_check(p)]
         return []

@@ -17,12 +17,12 @@
                  rank of the window (checked by RMA itself), rank(x) one of x and nothing else
     counts(n[,local]) displs cdispls adispls wdispls
                  arrays given as `struct intvec`: int or MPI_Count; int or MPI_Aint; int or MPI_Count;
-                 MPI_Aint or MPI_Count; MPI_Aint in both forms
-    ints aints bigcounts weights ranges(n)      arrays given raw
+                 MPI_Aint or MPI_Count; MPI_Aint in both forms; displacements with (n): no null pointer unless n is 0
+    ints aints bigcounts weights ranges         arrays given raw; with (n): no null pointer unless n is 0
     string       const char * or, out, char *
-    cbuf(count,type[,inplace]) buf(...)         message buffers; cptr ptr: other addresses
+    cbuf(count,type[,inplace]) buf(...)         message buffers; cptr ptr: other addresses (ptr>: no null pointer)
     status statuses                             MPI_Status * and arrays
-    fn(T)        pointer to a function of type T; widefn(T): T in one form and T_c in the other, semantics get both
+    fn(T)        pointer to a function of type T, null if ? allows it; widefn(T): T in one form and T_c in the other, semantics get both
     raw(T)       any C type, given raw
 """
 
@@ -47,6 +47,7 @@ INTS = {'int', 'nonneg', 'logical', 'keyval', 'dest', 'source', 'root', 'target'
 VECTORS = {'counts': ('int', 'MPI_Count'), 'displs': ('int', 'MPI_Aint'), 'cdispls': ('int', 'MPI_Count'),
            'adispls': ('MPI_Aint', 'MPI_Count'), 'wdispls': ('MPI_Aint', 'MPI_Aint')}
 ARRAYS = {'ints': 'int', 'aints': 'MPI_Aint', 'bigcounts': 'MPI_Count'}
+LISTS = {'displs', 'cdispls', 'adispls', 'wdispls', 'ints', 'aints', 'bigcounts', 'weights', 'ranges'}
 POINTERS = {'cbuf': 'const void *', 'buf': 'void *', 'cptr': 'const void *', 'ptr': 'void *'}
 
 

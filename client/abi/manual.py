@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import description
 from header import result_type
-from kinds import HANDLES, INTS, SCALARS, api_declaration
+from kinds import HANDLES, INTS, LISTS, SCALARS, api_declaration
 
 DATE = 'November 21, 2026'  # of the texts
 ENTRY = re.compile(r'(\w+) \[(?P<section>\d[\d.]*)( (?P<property>local|waits|collective))?( (?P<form>starts|prepares)=(?P<of>\w+))?\](?P<rest>.*)$')
@@ -197,7 +197,9 @@ def errors_of(function, text):
                 continue
             error, words = ERRORS_OF_KIND[p.kind]
             found.setdefault(error, []).append(f'{p.name} {words}')
-        elif (p.kind in INTS or p.kind in SCALARS or p.kind == 'string') and p.direction and not p.optional:
+        elif (p.kind in INTS or p.kind in SCALARS or p.kind in ('string', 'ptr')) and p.direction and not p.optional:
+            found.setdefault('ARG', []).append(f'{p.name} is a null pointer')
+        elif p.kind in LISTS and p.args or p.kind in ('fn', 'widefn') and not p.optional:
             found.setdefault('ARG', []).append(f'{p.name} is a null pointer')
     for error, words in text.errors:
         found.setdefault(error[len('MPI_ERR_'):], []).append(words)

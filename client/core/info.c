@@ -245,6 +245,8 @@ int mpi_info_get(struct info *info, const char *key, int valuelen, char *value, 
         return err;
     if (found && valuelen < 0)
         return err_set(MPI_ERR_ARG, "valuelen is %d", valuelen);
+    if (found && !value)
+        return err_set(MPI_ERR_ARG, "value is a null pointer");
     *flag = found != NULL;
     if (found) { /* valuelen does not count the terminator */
         size_t n = strlen(found);
@@ -274,10 +276,13 @@ int mpi_info_get_string(struct info *info, const char *key, int *buflen, char *v
     int err = look_up(info, key, &found);
     if (err)
         return err;
+    int room = *buflen;
+    if (found && room > 0 && !value)
+        return err_set(MPI_ERR_ARG, "value is a null pointer, but buflen is %d", room);
     *flag = found != NULL;
     if (!found)
         return MPI_SUCCESS;
-    int room = *buflen, needed = (int)strlen(found) + 1; /* both count the terminator */
+    int needed = (int)strlen(found) + 1; /* room and needed count the terminator */
     if (room > 0) {
         size_t n = (size_t)(needed < room ? needed : room) - 1;
         memcpy(value, found, n);

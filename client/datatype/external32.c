@@ -149,7 +149,7 @@ static int check_datarep(const char *datarep)
     return err_set(MPI_ERR_ARG, "data representation \"%.64s\": only \"external32\" can be packed", datarep);
 }
 
-static int check_call(const char *datarep, MPI_Count count, const struct datatype *type,
+static int check_call(const char *datarep, MPI_Count count, const struct datatype *type, const void *buffer,
                       MPI_Count buffer_bytes, MPI_Count position)
 {
     int rc = check_datarep(datarep);
@@ -160,13 +160,15 @@ static int check_call(const char *datarep, MPI_Count count, const struct datatyp
         position > buffer_bytes || buffer_bytes - position < needed)
         return err_set(MPI_ERR_TRUNCATE, "%lld elements of %s do not fit from position %lld of %lld bytes on",
                        (long long)count, datatype_name(type), (long long)position, (long long)buffer_bytes);
+    if (needed > 0 && !buffer)
+        return err_set(MPI_ERR_BUFFER, "the packed buffer is a null pointer");
     return MPI_SUCCESS;
 }
 
 int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount, struct datatype *datatype,
                       void *outbuf, MPI_Count outsize, MPI_Count *position)
 {
-    int rc = check_call(datarep, incount, datatype, outsize, *position);
+    int rc = check_call(datarep, incount, datatype, outbuf, outsize, *position);
     if (rc != MPI_SUCCESS)
         return rc;
     struct external_walk w = {.stream = (unsigned char *)outbuf + *position, .packing = true};
@@ -178,7 +180,7 @@ int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount,
 int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize, MPI_Count *position,
                         void *outbuf, MPI_Count outcount, struct datatype *datatype)
 {
-    int rc = check_call(datarep, outcount, datatype, insize, *position);
+    int rc = check_call(datarep, outcount, datatype, inbuf, insize, *position);
     if (rc != MPI_SUCCESS)
         return rc;
     struct external_walk w = {.stream = (unsigned char *)(uintptr_t)inbuf + *position, .packing = false};

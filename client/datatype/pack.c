@@ -17,7 +17,8 @@ int mpi_pack_size(MPI_Count incount, struct datatype *datatype, struct comm *com
 }
 
 /* Does a packed buffer of `buffer_bytes` hold the elements from `position` on? */
-static int check_room(MPI_Count count, struct datatype *type, MPI_Count buffer_bytes, MPI_Count position)
+static int check_room(MPI_Count count, struct datatype *type, const char *argument, const void *buffer, MPI_Count buffer_bytes,
+                      MPI_Count position)
 {
     MPI_Count needed;
     int rc = mpi_pack_size(count, type, NULL, &needed);
@@ -30,6 +31,8 @@ static int check_room(MPI_Count count, struct datatype *type, MPI_Count buffer_b
         return err_set(
             MPI_ERR_TRUNCATE, "%lld elements of %s are %lld bytes, but %lld are left in the packed buffer",
             (long long)count, datatype_name(type), (long long)needed, (long long)(buffer_bytes - position));
+    if (needed > 0 && !buffer)
+        return err_set(MPI_ERR_BUFFER, "%s is a null pointer", argument);
     return MPI_SUCCESS;
 }
 
@@ -37,7 +40,7 @@ int mpi_pack(const void *inbuf, MPI_Count incount, struct datatype *datatype, vo
              MPI_Count *position, struct comm *comm)
 {
     (void)comm;
-    int rc = check_room(incount, datatype, outsize, *position);
+    int rc = check_room(incount, datatype, "outbuf", outbuf, outsize, *position);
     if (rc != MPI_SUCCESS)
         return rc;
     struct type_cursor cursor;
@@ -50,7 +53,7 @@ int mpi_unpack(const void *inbuf, MPI_Count insize, MPI_Count *position, void *o
                struct datatype *datatype, struct comm *comm)
 {
     (void)comm;
-    int rc = check_room(outcount, datatype, insize, *position);
+    int rc = check_room(outcount, datatype, "inbuf", inbuf, insize, *position);
     if (rc != MPI_SUCCESS)
         return rc;
     struct type_cursor cursor;

@@ -192,6 +192,8 @@ int mpi_cart_rank(struct comm *comm, const int coords[], int *rank)
     if (err)
         return err;
     const struct topo *topo = comm->topo;
+    if (!coords && topo->n_dims > 0)
+        return err_set(MPI_ERR_ARG, "coords is a null pointer");
     int at = 0;
     for (int i = 0; i < topo->n_dims; i++) {
         int c = coords[i];
@@ -245,6 +247,8 @@ int mpi_cart_sub(struct comm *comm, const int remain_dims[], struct comm **ret_n
     if (err)
         return err;
     const struct topo *topo = comm->topo;
+    if (!remain_dims && topo->n_dims > 0)
+        return err_set(MPI_ERR_ARG, "remain_dims is a null pointer");
     int *dims = malloc(2 * ((size_t)topo->n_dims + 1) * sizeof(int));
     if (!dims)
         return err_set(MPI_ERR_NO_MEM, "no memory for a grid of %d dimensions", topo->n_dims);

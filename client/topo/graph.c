@@ -16,6 +16,8 @@ static int check_graph(const struct comm *comm, int nnodes, const int indx[], co
         if (indx[i] < (i > 0 ? indx[i - 1] : 0))
             return err_set(MPI_ERR_ARG, "index[%d] is %d, less than what comes before it", i, indx[i]);
     int n_edges = nnodes > 0 ? indx[nnodes - 1] : 0;
+    if (n_edges > 0 && !edges)
+        return err_set(MPI_ERR_ARG, "edges is a null pointer");
     for (int i = 0; i < n_edges; i++)
         if (edges[i] < 0 || edges[i] >= nnodes)
             return err_set(MPI_ERR_ARG, "edges[%d] is %d, not in 0..%d", i, edges[i], nnodes - 1);

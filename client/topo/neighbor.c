@@ -33,10 +33,14 @@ static void exchange(struct schedule *s, const struct blocks *send, bool send_sa
 }
 
 /* The arrays have an element per neighbour, whose number the bindings do not know. */
-static int check_vector(const char *argument, struct intvec counts, const MPI_Datatype *types, int n)
+static int check_vector(const char *argument, const struct blocks *blocks, int n)
 {
+    const struct intvec counts = blocks->counts;
+    const MPI_Datatype *types = blocks->types;
     if (n > 0 && !counts.base)
         return err_set(MPI_ERR_ARG, "%s is a null pointer", argument);
+    if (n > 0 && !blocks->displs.base)
+        return err_set(MPI_ERR_ARG, "the displacements that belong to %s are a null pointer", argument);
     for (int i = 0; i < n; i++) {
         MPI_Count count = intvec_at(counts, i);
         if (count < 0)
@@ -58,9 +62,9 @@ static void write_exchange(struct schedule *s, const struct blocks *send, bool s
     const struct topo *topo = s->view.comm->topo;
     s->err = topo_check_kind(s->view.comm, 0);
     if (!s->err && vectors && !send_same)
-        s->err = check_vector("sendcounts", send->counts, send->types, topo->n_out);
+        s->err = check_vector("sendcounts", send, topo->n_out);
     if (!s->err && vectors)
-        s->err = check_vector("recvcounts", recv->counts, recv->types, topo->n_in);
+        s->err = check_vector("recvcounts", recv, topo->n_in);
     if (!s->err)
         exchange(s, send, send_same, recv);
 }
