@@ -57,12 +57,11 @@ def node(bench):
 
 
 def coll(bench):
-    """Collectives on one node, as many ranks as cores and four times as many."""
-    for n in (2, 4 if bench.quick else 8):
+    """Every kind of collective on one node, blocking and nonblocking, as many ranks as cores and four times as many."""
+    sizes = [8, 65536] if bench.quick else [8, 1024, 65536, 1048576]
+    for n in ((8,) if bench.quick else (2, 8)):
         bench.table.begin(f'coll{n}', f'Collectives, {n} ranks on one node')
-        sizes = [8, 65536] if bench.quick else []
-        names = ['bcast', 'allreduce'] if bench.quick else ['bcast', 'reduce', 'allreduce', 'allgather', 'alltoall']
-        take_turns(bench, on_node, [('barrier', [], n)] + [(name, sizes, n) for name in names])
+        take_turns(bench, on_node, [('collectives', sizes, n)])
 
 
 def between(bench, lab):
