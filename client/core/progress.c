@@ -4,7 +4,8 @@
  *  - a pause while another core can be expected to answer at once (the first microseconds, node not crowded),
  *  - sched_yield afterwards, and from the start when the node has more runnable threads than cores,
  *  - sleep on the bell when nothing has come for long.
- * A yield that takes long means that a stranger computes on this core (base/stranger.h); for a while waits then sleep at once. Figures behind the limits: doc/architecture.md.
+ * Yields that take long, one soon after the other, mean that a stranger computes on this core (base/stranger.h); for a while waits then
+ * sleep at once. Figures behind the limits: doc/architecture.md.
  */
 #include "client/core/progress.h"
 
@@ -40,6 +41,7 @@ static struct {
 } pollers[MAX_POLLERS];
 static int n_pollers;
 static void (*idle_fn)(void);
+static enum progress_news (*news_fn)(void);
 int progress_n_sleepers;
 
 void progress_wake_now(void)
@@ -62,6 +64,11 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 void progress_on_idle(void (*fn)(void))
 {
     idle_fn = fn;
+}
+
+void progress_on_sleep(enum progress_news (*fn)(void))
+{
+    news_fn = fn;
 }
 
 int progress_poll(void)
@@ -111,9 +118,12 @@ static void sleep_once(void)
     atomic_store_explicit(&me->waiting_since_ns, clock_coarse_ns(), memory_order_relaxed);
     atomic_store_explicit(&me->waiting, 1, memory_order_relaxed);
     atomic_store_explicit(&me->sleeps, atomic_load_explicit(&me->sleeps, memory_order_relaxed) + 1, memory_order_relaxed);
-    if (inbox_sleep_begin()) {
+    enum progress_news news = PROGRESS_NEWS;
+    if (inbox_sleep_begin())
+        news = news_fn ? news_fn() : PROGRESS_NO_NEWS;
+    if (news != PROGRESS_NEWS) {
         /* What waits in our own memory (a full ring) is retried soon; everything else rings the bell. */
-        uint64_t piece_ns = someone_is_impatient() ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS;
+        uint64_t piece_ns = news == PROGRESS_SOON || someone_is_impatient() ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS;
         progress_n_sleepers++;
         int depth = lock_release();
         inbox_sleep(piece_ns);
@@ -133,6 +143,22 @@ static void sleep_once(void)
 }
 
 static struct stranger stranger;
+static uint64_t last_lost_ns;
+
+/* One loss is an accident; whoever computes here takes the core again soon. */
+#define STRANGER_AGAIN_NS (64 * CLOCK_NS_PER_MS)
+
+/* How long a yield may take: as long as our own kind needs when all the ranks that share this core copy something. */
+static uint64_t patience_ns(void)
+{
+    static uint64_t patience;
+
+    if (patience == 0) {
+        uint32_t n_cores = (uint32_t)thread_n_cores(), n_sharing = (link_self.n_local + n_cores - 1) / n_cores;
+        patience = STRANGER_LOST_NS * (n_sharing > 0 ? n_sharing : 1);
+    }
+    return patience;
+}
 
 static void yield_once(void)
 {
@@ -142,8 +168,11 @@ static void yield_once(void)
     sched_yield();
     uint64_t after_ns = clock_now_ns();
     lock_resume(depth);
-    if (after_ns - before_ns > STRANGER_LOST_NS)
-        stranger_met(&stranger, after_ns);
+    if (after_ns - before_ns > patience_ns()) {
+        if (after_ns - last_lost_ns < STRANGER_AGAIN_NS)
+            stranger_met(&stranger, after_ns);
+        last_lost_ns = after_ns;
+    }
 }
 
 /* Reads the clock once in a while. Returns how long this wait has been idle. */

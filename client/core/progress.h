@@ -30,6 +30,13 @@ int progress_poll(void);
  */
 void progress_register(int (*poll)(void), const int *n_active, bool impatient);
 
+/*
+ * Asked before a thread falls asleep, after it has announced that to everybody: has something come that is in no ring? PROGRESS_NEWS: yes,
+ * nobody sleeps. PROGRESS_SOON: no, but it may come without a wake-up, so sleep a millisecond at most. One module: the collectives.
+ */
+enum progress_news { PROGRESS_NO_NEWS, PROGRESS_SOON, PROGRESS_NEWS };
+void progress_on_sleep(enum progress_news (*fn)(void));
+
 /* Called once in a wait that has found nothing for some microseconds: the time for work that the short path leaves undone. */
 void progress_on_idle(void (*fn)(void));
 
