@@ -17,6 +17,8 @@ void segment_shape_defaults(struct segment_shape *shape)
     shape->up.data_bytes = 1u << 20;
     shape->down.n_slots = 1024;
     shape->down.data_bytes = 4u << 20;
+    /* Half of it is the largest single publication: 64 KiB for each of 8 ranks. */
+    shape->exchange_bytes = shape->n_local <= 16 ? 1u << 20 : shape->n_local <= 64 ? 256u << 10 : 64u << 10;
 }
 
 static int ring_shape_check(const struct ring_shape *s)
@@ -33,6 +35,9 @@ int segment_shape_check(const struct segment_shape *shape)
     if (shape->n_local == 0 || shape->n_local > SEGMENT_MAX_LOCAL || shape->n_world < shape->n_local ||
         shape->n_world > 1u << 22 || shape->n_nodes == 0 || shape->n_nodes > HOP_MAX_NODES ||
         shape->n_channels > HOP_MAX_CHANNELS || shape->board_records < 64 || shape->board_records > 1u << 20)
+        return -EINVAL;
+    if (shape->exchange_bytes != 0 && (shape->exchange_bytes < 4096 || shape->exchange_bytes > 1u << 26 ||
+                                       (shape->exchange_bytes & (shape->exchange_bytes - 1)) != 0))
         return -EINVAL;
     if (ring_shape_check(&shape->local) < 0 || ring_shape_check(&shape->up) < 0 || ring_shape_check(&shape->down) < 0)
         return -EINVAL;
@@ -73,5 +78,9 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
     l->down_off = at;
     l->down_stride = page_align(ring_size(&shape->down));
     at += l->down_stride * shape->n_local * shape->n_channels;
+
+    l->exchange_off = at;
+    l->exchange_stride = shape->exchange_bytes ? EXCHANGE_DATA_OFF + shape->exchange_bytes : 0;
+    at += l->exchange_stride * EXCHANGE_SLOTS * EXCHANGE_ROWS * shape->n_local;
     l->total = page_align(at);
 }

@@ -5,7 +5,7 @@
  * one else can. It is sparse: pages exist for what was used.
  *
  * Contents, in order: header, table of world ranks, table of nodes, one bell per channel, one area per local rank (bell, board of
- * queue records), rings rank to rank (one per ordered pair), rings rank to channel and channel to rank. A channel thread has one
+ * queue records), rings rank to rank (one per ordered pair), rings rank to channel and channel to rank, cells of the exchange. A channel thread has one
  * bell (and one eventfd) per job, so that no job can touch what wakes another one.
  */
 #pragma once
@@ -14,12 +14,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "proto/exchange.h"
 #include "proto/hop.h"
 #include "proto/queue.h"
 #include "proto/ring.h"
 
 #define SEGMENT_MAGIC     0x4d4f5453u /* "MOTS" */
-#define SEGMENT_VERSION   1u
+#define SEGMENT_VERSION   2u
 #define SEGMENT_MAX_LOCAL 256u
 #define SEGMENT_NODE_NAME 64u
 #define SEGMENT_JOB_NAME  64u
@@ -36,7 +37,7 @@ struct segment_shape {
     struct ring_shape local; /* rank to rank */
     struct ring_shape up;    /* rank to channel */
     struct ring_shape down;  /* channel to rank */
-    uint32_t reserved;
+    uint32_t exchange_bytes; /* data of a cell of the exchange, a power of two; 0: no exchange */
 };
 static_assert(sizeof(struct segment_shape) == 48, "segment shape");
 
@@ -93,6 +94,7 @@ struct segment_layout {
     size_t world_off, nodes_off, bells_off, ranks_off, rank_stride, board_off; /* board_off: within a rank's area */
     size_t local_off, local_stride;                                 /* ring of (producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride;                /* ring of (rank, channel) */
+    size_t exchange_off, exchange_stride;                           /* cell of (slot, row, rank) */
     size_t total;
 };
 
@@ -141,4 +143,13 @@ static inline void *segment_up_ring(void *base, const struct segment_layout *l, 
 static inline void *segment_down_ring(void *base, const struct segment_layout *l, uint32_t rank, uint32_t channel)
 {
     return (char *)base + l->down_off + l->down_stride * ((size_t)rank * l->shape.n_channels + channel);
+}
+
+/* Cell of local rank `local` in a row of a slot; its data follows at EXCHANGE_DATA_OFF. */
+#define EXCHANGE_DATA_OFF 4096u
+static inline struct exchange_cell *segment_exchange_cell(void *base, const struct segment_layout *l, uint32_t slot, uint32_t row,
+                                                          uint32_t local)
+{
+    size_t idx = ((size_t)slot * EXCHANGE_ROWS + row) * l->shape.n_local + local;
+    return (struct exchange_cell *)(void *)((char *)base + l->exchange_off + l->exchange_stride * idx);
 }

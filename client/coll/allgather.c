@@ -3,6 +3,7 @@
  * block's size. */
 #include "client/coll/algorithms.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* Recursive doubling, for powers of two: in round k a rank exchanges the 2^k blocks it has with the rank
  * whose number differs in bit k. log2 p alpha + (p - 1) n beta. Regular blocks only. */
@@ -67,6 +68,9 @@ void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count, 
         return;
     bool regular = !recv->counts.base;
     switch (select_algorithm(SELECT_ALLGATHER, s, total_bytes, regular)) {
+    case ALLGATHER_SHARED:
+        shared_allgather(s, recv);
+        break;
     case ALLGATHER_RECURSIVE_DOUBLING:
         allgather_recursive_doubling(s, recv);
         break;

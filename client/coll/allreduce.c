@@ -4,6 +4,7 @@
 #include "client/coll/fold.h"
 #include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* Recursive doubling: in round k the ranks that differ in bit k exchange what they have and both combine it,
  * always with the lower ranks' operand on the left, so that all ranks compute the same bits. log2 p (alpha +
@@ -58,6 +59,9 @@ void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count 
     switch (select_algorithm(SELECT_ALLREDUCE, s, n_bytes, op->commutative)) {
     case ALLREDUCE_NODES:
         hierarchy_allreduce(s, send, recv, count, type, op);
+        break;
+    case ALLREDUCE_SHARED:
+        shared_allreduce(s, send, recv, count, type, op);
         break;
     case ALLREDUCE_RABENSEIFNER:
         allreduce_rabenseifner(s, send, recv, count, type, op);

@@ -3,6 +3,7 @@
  */
 #include "client/coll/algorithms.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* Transfers under way at a time in the linear form: the match queues stay short, every neighbour stays busy.
  */
@@ -138,6 +139,9 @@ void coll_alltoall(struct schedule *s, const struct blocks *send, const struct b
     }
     MPI_Count block_bytes = regular ? recv->count * recv->type->size : 0;
     switch (select_algorithm(SELECT_ALLTOALL, s, block_bytes, regular)) {
+    case ALLTOALL_SHARED:
+        shared_alltoall(s, send, recv);
+        break;
     case ALLTOALL_BRUCK:
         alltoall_bruck(s, send, recv);
         break;

@@ -3,6 +3,7 @@
 #include "client/coll/coll.h"
 #include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* Dissemination (Hensgen, Finkel, Manber 1988): in round k every rank tells the one 2^k above it and hears
  * from the one 2^k below. ceil(log2 p) rounds, no root, for any p. */
@@ -21,6 +22,9 @@ void coll_barrier(struct schedule *s)
     switch (select_algorithm(SELECT_BARRIER, s, 0, true)) {
     case BARRIER_NODES:
         hierarchy_barrier(s);
+        break;
+    case BARRIER_SHARED:
+        shared_barrier(s);
         break;
     default:
         barrier_dissemination(s);

@@ -3,6 +3,7 @@
 #include "client/coll/algorithms.h"
 #include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* Binomial tree: the rank that differs from its parent in the lowest set bit receives from it and serves the
  * subtrees below that bit, largest first. ceil(log2 p) (alpha + n beta). */
@@ -34,6 +35,9 @@ void coll_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype 
     switch (select_algorithm(SELECT_BCAST, s, n_bytes, true)) {
     case BCAST_NODES:
         hierarchy_bcast(s, buf, count, type, root);
+        break;
+    case BCAST_SHARED:
+        shared_bcast(s, buf, count, type, root);
         break;
     case BCAST_SCATTER_ALLGATHER:
         bcast_scatter_allgather(s, buf, count, type, root);

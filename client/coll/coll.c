@@ -4,6 +4,7 @@
 #include "client/coll/coll.h"
 
 #include "client/coll/request.h"
+#include "client/coll/shared.h"
 #include "client/core/group.h"
 #include "client/core/job.h"
 
@@ -52,12 +53,19 @@ int coll_next_persistent_tag(struct comm *comm)
     return next_tag(comm, COLL_PERSISTENT);
 }
 
+enum coll_form coll_form_of(int tag)
+{
+    uint32_t form = (uint32_t)tag / TAG_RANGE;
+    return form < COLL_FORMS ? (enum coll_form)form : COLL_FORMS;
+}
+
 static void release_comm(struct comm *comm)
 {
     struct coll_comm *c = comm->coll;
     if (!c)
         return;
     comm->coll = NULL;
+    shared_close(c);
     free(c->leaders);
     free(c->node_of);
     free(c->members);

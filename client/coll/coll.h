@@ -30,6 +30,10 @@ struct coll_comm {
     int n_members;
     int my_member; /* my place in members */
     bool in_order; /* every node holds an unbroken row of ranks: hierarchies keep operand order */
+
+    /* The exchange with the members on this node (shared.h); NULL without a slot or another member. */
+    bool exchange_tried;
+    struct exchange *rows[2]; /* of blocking and of nonblocking operations */
 };
 
 /* The data of comm, made on first use; NULL when memory is missing. */
@@ -43,6 +47,8 @@ struct coll_comm *coll_shape_of(struct comm *comm);
 int coll_next_tag(struct comm *comm);
 int coll_next_nonblocking_tag(struct comm *comm);
 int coll_next_persistent_tag(struct comm *comm);
+/* The form of a call by its tag; COLL_FORMS for the tags below. */
+enum coll_form coll_form_of(int tag);
 /* For creation among some members of a communicator under a tag of the user: a range of its own. */
 static inline int coll_group_tag(int user_tag)
 {

@@ -2,6 +2,7 @@
 /* MPI_Gather and MPI_Gatherv: binomial tree for short blocks of one size, everyone to the root otherwise. */
 #include "client/coll/coll.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* Receives of the root under way at a time: enough to keep every sender busy, few enough for the match queue.
  */
@@ -81,8 +82,15 @@ void coll_gather(struct schedule *s, const void *send, MPI_Count send_count, str
         if (n_bytes == 0)
             return;
     }
-    if (uniform && select_algorithm(SELECT_GATHER, s, n_bytes, true) == GATHER_BINOMIAL)
+    switch (select_algorithm(SELECT_GATHER, s, n_bytes, uniform)) {
+    case GATHER_SHARED:
+        shared_gather(s, send, send_count, send_type, recv, uniform, root);
+        break;
+    case GATHER_BINOMIAL:
         gather_binomial(s, send, send_count, send_type, recv, root);
-    else
+        break;
+    default:
         gather_linear(s, send, send_count, send_type, recv, root);
+        break;
+    }
 }

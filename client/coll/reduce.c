@@ -3,6 +3,7 @@
 #include "client/coll/algorithms.h"
 #include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* Sends the tree's result from its top to the root where they differ. */
 static void hand_to_root(struct schedule *s, const void *result, void *recv, MPI_Count count,
@@ -67,6 +68,9 @@ void coll_reduce(struct schedule *s, const void *send, void *recv, MPI_Count cou
     switch (select_algorithm(SELECT_REDUCE, s, n_bytes, op->commutative)) {
     case REDUCE_NODES:
         hierarchy_reduce(s, send, recv, count, type, op, root);
+        break;
+    case REDUCE_SHARED:
+        shared_reduce(s, send, recv, count, type, op, root);
         break;
     case REDUCE_RABENSEIFNER:
         reduce_rabenseifner(s, send, recv, count, type, op, root);

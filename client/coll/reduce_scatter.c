@@ -4,6 +4,7 @@
 #include "client/coll/algorithms.h"
 #include "client/coll/fold.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* Elements of the blocks of the ranks that new numbers first..end-1 stand for. */
 static MPI_Count first_of(const struct blocks *counts, const struct fold *f, int new_rank)
@@ -109,6 +110,9 @@ void coll_reduce_scatter(struct schedule *s, const void *send, void *recv, const
         return;
     }
     switch (select_algorithm(SELECT_REDUCE_SCATTER, s, count * counts->type->size, op->commutative)) {
+    case REDUCE_SCATTER_SHARED:
+        shared_reduce_scatter(s, send, recv, counts, op);
+        break;
     case REDUCE_SCATTER_HALVING:
         reduce_scatter_halving(s, send, recv, counts, op);
         break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/request.h"
 
+#include "client/coll/shared.h"
 #include "client/core/err.h"
 #include "client/core/progress.h"
 
@@ -41,6 +42,17 @@ static int poll_running(void)
         }
     }
     return n_done;
+}
+
+/* What the operations of this rank wait for in the exchange. */
+static enum progress_news news(void)
+{
+    enum progress_news most = shared_news();
+    for (const struct coll_request *r = running; r && most != PROGRESS_NEWS; r = r->next) {
+        enum progress_news one = schedule_news(r->schedule);
+        most = one > most ? one : most;
+    }
+    return most;
 }
 
 static void destroy(struct request *request)
@@ -110,4 +122,5 @@ int coll_request_persist(struct schedule *s, struct request **ret_request)
 void coll_request_init(void)
 {
     progress_register(poll_running, &n_running, false);
+    progress_on_sleep(news);
 }

@@ -7,6 +7,8 @@
  * is kept. A block that is cut off at the end of the ranks is never needed by a higher one, so any p will do.
  */
 #include "client/coll/coll.h"
+#include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 /* `result` gets the operands of all ranks below (and, if inclusive, this one's). */
 static void scan_doubling(struct schedule *s, const void *send, void *result, MPI_Count count,
@@ -42,13 +44,25 @@ static void scan_doubling(struct schedule *s, const void *send, void *result, MP
 void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                struct op *op)
 {
-    if (count > 0)
-        scan_doubling(s, send == MPI_IN_PLACE ? recv : send, recv, count, type, op, true);
+    if (count == 0)
+        return;
+    if (send == MPI_IN_PLACE)
+        send = recv;
+    if (select_algorithm(SELECT_SCAN, s, count * type->size, op->commutative) == SCAN_SHARED)
+        shared_scan(s, send, recv, count, type, op);
+    else
+        scan_doubling(s, send, recv, count, type, op, true);
 }
 
 void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                  struct op *op)
 {
-    if (count > 0)
-        scan_doubling(s, send == MPI_IN_PLACE ? recv : send, recv, count, type, op, false);
+    if (count == 0)
+        return;
+    if (send == MPI_IN_PLACE)
+        send = recv;
+    if (select_algorithm(SELECT_SCAN, s, count * type->size, op->commutative) == SCAN_SHARED)
+        shared_exscan(s, send, recv, count, type, op);
+    else
+        scan_doubling(s, send, recv, count, type, op, false);
 }

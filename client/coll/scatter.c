@@ -3,6 +3,7 @@
  * otherwise. */
 #include "client/coll/coll.h"
 #include "client/coll/select.h"
+#include "client/coll/shared.h"
 
 #define LINEAR_WINDOW 64 /* sends of the root under way at a time, as in gather.c */
 
@@ -81,8 +82,15 @@ void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, v
         if (n_bytes == 0)
             return;
     }
-    if (uniform && select_algorithm(SELECT_SCATTER, s, n_bytes, true) == SCATTER_BINOMIAL)
+    switch (select_algorithm(SELECT_SCATTER, s, n_bytes, uniform)) {
+    case SCATTER_SHARED:
+        shared_scatter(s, send, uniform, recv, recv_count, recv_type, root);
+        break;
+    case SCATTER_BINOMIAL:
         scatter_binomial(s, send, recv, recv_count, recv_type, root);
-    else
+        break;
+    default:
         scatter_linear(s, send, recv, recv_count, recv_type, root);
+        break;
+    }
 }

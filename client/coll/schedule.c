@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/schedule.h"
 
+#include "client/coll/coll.h"
+#include "client/coll/shared.h"
 #include "client/core/err.h"
+#include "client/link/exchange.h"
 #include "client/p2p/p2p.h"
 
 #include <assert.h>
@@ -9,11 +12,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum step_kind { STEP_SEND, STEP_RECV, STEP_WAIT, STEP_WAIT_ONE, STEP_COPY, STEP_REDUCE, STEP_CALL };
+enum step_kind {
+    STEP_SEND,
+    STEP_RECV,
+    STEP_WAIT,
+    STEP_WAIT_ONE,
+    STEP_COPY,
+    STEP_REDUCE,
+    STEP_CLAIM,
+    STEP_FILL,
+    STEP_PUBLISH,
+    STEP_GET,
+    STEP_GET_REDUCE,
+    STEP_AWAIT,
+    STEP_FINISH,
+    STEP_CALL
+};
 
 struct schedule_step {
     enum step_kind kind;
-    int peer; /* communicator rank; number of the post for STEP_WAIT_ONE; label for STEP_CALL */
+    int peer; /* communicator rank; number of the post for STEP_WAIT_ONE; label for STEP_CALL; member of the exchange */
     struct comm *comm;
     const void *in;
     void *out;
@@ -21,6 +39,9 @@ struct schedule_step {
     struct datatype *in_type, *out_type;
     struct op *op;
     int (*fn)(void *arg);
+    struct shared shared;
+    int self;      /* own place, for tables of offsets */
+    MPI_Count off; /* in a publication; its bytes for STEP_CLAIM */
 };
 
 struct schedule_temp {
@@ -43,6 +64,7 @@ static void init(struct schedule *s, struct comm *comm, bool recording)
     s->pending = s->inline_pending;
     s->temps = NULL;
     s->scratch_used = 0;
+    s->place = NULL;
     s->steps = NULL;
     s->n_steps = s->max_steps = 0;
     s->n_posts = 0;
@@ -432,6 +454,245 @@ void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int labe
     step->peer = label;
 }
 
+/* ---- the exchange ---- */
+
+/* Room for the publication; false: not yet. */
+static bool try_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes)
+{
+    s->place = exchange_claim(sh->exchange, sh->step, (uint32_t)n_bytes);
+    return s->place != NULL;
+}
+
+static void carry_out_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count,
+                           struct datatype *type)
+{
+    carry_out_copy(buf, count, type, s->place + off, count * type->size, coll_byte());
+}
+
+/* The piece of a publication that a step wants: its address and bytes. */
+static const unsigned char *piece_of(struct schedule *s, const unsigned char *published, uint32_t len, MPI_Count off, int self,
+                                     MPI_Count want, MPI_Count *ret_bytes)
+{
+    *ret_bytes = want;
+    if (off == SHARED_WHOLE) {
+        if ((MPI_Count)len > want)
+            note(s, err_set(MPI_ERR_TRUNCATE, "a collective operation met %u bytes where %lld were expected", len,
+                            (long long)want));
+        else
+            *ret_bytes = len;
+        return published;
+    }
+    if (off == SHARED_BY_TABLE) {
+        uint32_t at = UINT32_MAX;
+        if (((uint32_t)self + 1) * sizeof at <= len)
+            memcpy(&at, published + (uint32_t)self * sizeof at, sizeof at);
+        off = at;
+    }
+    if (off + want > (MPI_Count)len) {
+        note(s, err_set(MPI_ERR_TRUNCATE,
+                        "a collective operation met %u bytes where at least %lld were expected", len,
+                        (long long)(off + want)));
+        *ret_bytes = 0;
+        return published;
+    }
+    return published + off;
+}
+
+static void carry_out_get(struct schedule *s, const unsigned char *published, uint32_t len, MPI_Count off,
+                          int self, void *buf, MPI_Count count, struct datatype *type)
+{
+    MPI_Count n_bytes;
+    const unsigned char *piece = piece_of(s, published, len, off, self, count * type->size, &n_bytes);
+    carry_out_copy(piece, n_bytes, coll_byte(), buf, count, type);
+}
+
+static void carry_out_get_reduce(struct schedule *s, const unsigned char *published, uint32_t len,
+                                 MPI_Count off, void *inout, MPI_Count count, struct datatype *type,
+                                 struct op *op)
+{
+    MPI_Count n_bytes;
+    const unsigned char *piece = piece_of(s, published, len, off, 0, count * type->size, &n_bytes);
+    if (n_bytes < count * type->size)
+        count = type->size ? n_bytes / type->size : 0;
+    if (type->contiguous) {
+        const void *in = (const void *)((uintptr_t)piece - (uintptr_t)type->true_lb);
+        note(s, op_apply(op, in, inout, count, type));
+        return;
+    }
+    void *in = schedule_temp_typed(s, count, type);
+    if (!in)
+        return;
+    carry_out_copy(piece, n_bytes, coll_byte(), in, count, type);
+    note(s, op_apply(op, in, inout, count, type));
+}
+
+void schedule_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        if (!try_claim(s, sh, n_bytes))
+            s->place = shared_wait_room(sh, (uint32_t)n_bytes);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_CLAIM);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->off = n_bytes;
+}
+
+void schedule_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count, struct datatype *type)
+{
+    if (s->broken || count == 0)
+        return;
+    if (!s->recording) {
+        carry_out_fill(s, off, buf, count, type);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_FILL);
+    if (!step)
+        return;
+    step->off = off;
+    step->in = buf;
+    step->in_count = count;
+    step->in_type = hold_type(type);
+}
+
+void schedule_publish(struct schedule *s, const struct shared *sh, int to)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        exchange_publish(sh->exchange, sh->step, to);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_PUBLISH);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->peer = to;
+}
+
+void schedule_put(struct schedule *s, const struct shared *sh, const void *buf, MPI_Count count,
+                  struct datatype *type, int to)
+{
+    schedule_claim(s, sh, count * type->size);
+    schedule_fill(s, 0, buf, count, type);
+    schedule_publish(s, sh, to);
+}
+
+void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *buf,
+                  MPI_Count count, struct datatype *type)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        uint32_t len;
+        const void *published = shared_wait_for(sh, member, &len);
+        carry_out_get(s, published, len, off, s->view.rank, buf, count, type);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_GET);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->peer = member;
+    step->self = s->view.rank;
+    step->off = off;
+    step->out = buf;
+    step->out_count = count;
+    step->out_type = hold_type(type);
+}
+
+void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *inout,
+                         MPI_Count count, struct datatype *type, struct op *op)
+{
+    if (s->broken || count == 0)
+        return;
+    if (!s->recording) {
+        uint32_t len;
+        const void *published = shared_wait_for(sh, member, &len);
+        carry_out_get_reduce(s, published, len, off, inout, count, type, op);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_GET_REDUCE);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->peer = member;
+    step->off = off;
+    step->out = inout;
+    step->out_count = count;
+    step->out_type = hold_type(type);
+    op_ref(op);
+    step->op = op;
+}
+
+void schedule_await(struct schedule *s, const struct shared *sh, int member)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        uint32_t len;
+        shared_wait_for(sh, member, &len);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_AWAIT);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->peer = member;
+}
+
+void schedule_finish(struct schedule *s, const struct shared *sh)
+{
+    if (!s->recording) {
+        exchange_finish(sh->exchange, sh->step); /* in the order of steps: always counted */
+        return;
+    }
+    struct schedule_step *step = s->broken ? NULL : record(s, STEP_FINISH);
+    if (step)
+        step->shared = *sh;
+}
+
+/* Carries out a step that looks at another member's publication; false: it is not there yet. */
+static bool run_shared_step(struct schedule *s, const struct schedule_step *step)
+{
+    uint32_t len;
+    const void *published =
+        exchange_peek(step->shared.exchange, (uint32_t)step->peer, step->shared.step, &len);
+    if (!published)
+        return false;
+    if (step->kind == STEP_GET)
+        carry_out_get(s, published, len, step->off, step->self, step->out, step->out_count, step->out_type);
+    else if (step->kind == STEP_GET_REDUCE)
+        carry_out_get_reduce(s, published, len, step->off, step->out, step->out_count, step->out_type,
+                             step->op);
+    return true;
+}
+
+enum progress_news schedule_news(const struct schedule *s)
+{
+    if (s->next_step >= s->n_steps)
+        return PROGRESS_NO_NEWS;
+    const struct schedule_step *step = &s->steps[s->next_step];
+    uint32_t len;
+    switch (step->kind) {
+    case STEP_GET:
+    case STEP_GET_REDUCE:
+    case STEP_AWAIT:
+        return exchange_peek(step->shared.exchange, (uint32_t)step->peer, step->shared.step, &len)
+                   ? PROGRESS_NEWS
+                   : PROGRESS_NO_NEWS;
+    case STEP_CLAIM:
+    case STEP_FINISH:
+        return PROGRESS_SOON;
+    default:
+        return PROGRESS_NO_NEWS;
+    }
+}
+
 /* ---- running a recorded schedule
  * ------------------------------------------------------------------------------- */
 
@@ -469,6 +730,20 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
     case STEP_REDUCE:
         note(s, op_apply(step->op, step->in, step->out, step->out_count, step->out_type));
         break;
+    case STEP_CLAIM:
+        return try_claim(s, &step->shared, step->off);
+    case STEP_FILL:
+        carry_out_fill(s, step->off, step->in, step->in_count, step->in_type);
+        break;
+    case STEP_PUBLISH:
+        exchange_publish(step->shared.exchange, step->shared.step, step->peer);
+        break;
+    case STEP_GET:
+    case STEP_GET_REDUCE:
+    case STEP_AWAIT:
+        return run_shared_step(s, step);
+    case STEP_FINISH:
+        return exchange_finish(step->shared.exchange, step->shared.step);
     case STEP_CALL: {
         int rc = step->fn(step->out);
         if (rc == SCHEDULE_AGAIN) {

@@ -19,6 +19,7 @@
 
 #include "client/coll/op.h"
 #include "client/core/comm.h"
+#include "client/core/progress.h"
 #include "client/core/request.h"
 #include "client/datatype/datatype.h"
 
@@ -30,6 +31,7 @@
 #define SCHEDULE_INLINE_PENDING 16
 #define SCHEDULE_SCRATCH_BYTES  1024
 
+struct exchange;
 struct schedule_step;
 struct schedule_temp;
 
@@ -54,6 +56,7 @@ struct schedule {
     struct request **pending;
     struct schedule_temp *temps;
     size_t scratch_used;
+    unsigned char *place; /* claimed for the publication that is being filled */
 
     /* mode recorded; the array of requests above is used while it runs */
     struct comm *owner;
@@ -80,6 +83,8 @@ void schedule_free(struct schedule *s); /* NULL is fine */
  * errors). schedule_rewind makes it ready for the next start of a persistent collective. */
 bool schedule_advance(struct schedule *s);
 void schedule_rewind(struct schedule *s);
+/* What a recorded schedule that does not advance waits for in the exchange: the answer to progress_on_sleep. */
+enum progress_news schedule_news(const struct schedule *s);
 
 /* Runs the following calls over another view; the old one is returned for restoring. */
 struct schedule_view schedule_enter(struct schedule *s, struct schedule_view view);
@@ -110,6 +115,36 @@ void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, str
 /* inout[i] = in[i] op inout[i]: `in` is the operand of the lower ranks. */
 void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count count, struct datatype *type,
                      struct op *op);
+
+/* ---- the exchange of a node (client/link/exchange.h); members are ranks of the view, `sh` is one step of it ---- */
+
+struct shared {
+    struct exchange *exchange;
+    uint64_t step;
+};
+
+/* A publication: room for n_bytes, filled piece by piece (nothing else may come in between), then shown to all members or
+ * to one. */
+void schedule_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes);
+void schedule_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count, struct datatype *type);
+void schedule_publish(struct schedule *s, const struct shared *sh, int to);
+/* The three of them with one piece. */
+void schedule_put(struct schedule *s, const struct shared *sh, const void *buf, MPI_Count count,
+                  struct datatype *type, int to);
+/* Waits until a member has published; then takes `count` elements that begin at byte `off`. With off SHARED_WHOLE, the publication is
+ * the message: more bytes than fit are MPI_ERR_TRUNCATE. With off SHARED_BY_TABLE, it begins with a table of uint32_t that tells
+ * each member where its piece begins. */
+#define SHARED_WHOLE    (-1)
+#define SHARED_BY_TABLE (-2)
+void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *buf,
+                  MPI_Count count, struct datatype *type);
+/* Waits likewise and reduces: inout[i] = published[i] op inout[i]. */
+void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *inout,
+                         MPI_Count count, struct datatype *type, struct op *op);
+/* Waits likewise. */
+void schedule_await(struct schedule *s, const struct shared *sh, int member);
+/* Nothing of the step is read here any more. */
+void schedule_finish(struct schedule *s, const struct shared *sh);
 
 /* Calls fn(arg) at this place of the run. It returns an error class, or SCHEDULE_AGAIN to run again from the
  * step number `label` (a value of schedule_label; meant for retries). Only in recorded schedules. */

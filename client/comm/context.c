@@ -3,7 +3,10 @@
 
 #include "base/hash.h"
 #include "client/coll/coll.h"
+#include "client/coll/shared.h"
 #include "client/core/err.h"
+
+#include <assert.h>
 
 /* 64 Ki communicators at a time in one process: 8 KiB of bitmap. A word of 64 ids fits into the shortest
  * message. */
@@ -37,6 +40,7 @@ void context_give_back(uint32_t id)
     if (id < COMM_CONTEXT_FIRST)
         return;
     used[index / IDS_PER_WORD] &= ~(UINT64_C(1) << index % IDS_PER_WORD);
+    shared_give_back(id);
 }
 
 static void release_of(struct comm *comm)
@@ -53,6 +57,7 @@ void context_init(void)
         return;
     done = true;
     used[0] = 3;
+    shared_init();
     comm_on_destroy(release_of);
 }
 
@@ -71,6 +76,9 @@ void context_offer(struct context_try *t)
     t->vote[1] = t->holds ? ~UINT64_C(0) : 0;
     if (t->holds)
         set_on_offer(t->word, true);
+    t->vote[2] = t->vote[3] = 0;
+    if (t->with_slot)
+        t->offered = t->vote[2] = shared_offer(&t->vote[3]);
 }
 
 void context_withdraw(struct context_try *t)
@@ -78,6 +86,8 @@ void context_withdraw(struct context_try *t)
     if (t->holds)
         set_on_offer(t->word, false);
     t->holds = false;
+    shared_withdraw(t->offered);
+    t->offered = 0;
 }
 
 int context_settle(struct context_try *t)
@@ -87,6 +97,8 @@ int context_settle(struct context_try *t)
         uint32_t bit = (uint32_t)__builtin_ctzll(t->vote[0]);
         used[t->word] |= UINT64_C(1) << bit;
         t->id = (t->word * IDS_PER_WORD + bit) * ID_STEP;
+        if (t->with_slot)
+            shared_settle(t->vote[2], t->vote[3], t->id);
         return MPI_SUCCESS;
     }
     t->n_full = t->vote[1] ? t->n_full + 1 : 0;
@@ -95,14 +107,32 @@ int context_settle(struct context_try *t)
     return CONTEXT_AGAIN;
 }
 
+/* Combines votes of four words. A vote is one element, so that no algorithm takes it apart: of the predefined type that happens to have
+ * its size. */
+static void combine(void *in, void *inout, MPI_Count *n, MPI_Datatype *type)
+{
+    const uint64_t *a = in;
+    uint64_t *b = inout;
+    (void)type;
+    for (MPI_Count i = 0; i < *n; i++, a += 4, b += 4) {
+        for (int k = 0; k < 3; k++)
+            b[k] &= a[k];
+        b[3] = a[3] > b[3] ? a[3] : b[3];
+    }
+}
+#define VOTE_TYPE MPI_C_LONG_DOUBLE_COMPLEX
+static_assert(sizeof(long double _Complex) == sizeof(((struct context_try *)0)->vote), "the type that carries a vote");
+static struct op combine_op = {
+    .obj = {.refs = 1, .kind = OBJECT_OP}, .commutative = true, .name = "vote", .user_fn_c = combine};
+
 void context_vote(struct schedule *s, struct context_try *t)
 {
-    struct datatype *type = datatype_predefined(MPI_UINT64_T);
-    struct op *band = op_predefined(MPI_BAND);
     if (!comm_is_inter(s->view.comm)) {
-        coll_allreduce(s, MPI_IN_PLACE, t->vote, 2, type, band);
+        coll_allreduce(s, MPI_IN_PLACE, t->vote, 1, datatype_predefined(VOTE_TYPE), &combine_op);
         return;
     }
+    struct datatype *type = datatype_predefined(MPI_UINT64_T);
+    struct op *band = op_predefined(MPI_BAND);
     struct comm *local = s->view.comm->local_comm;
     struct schedule_view inter =
         schedule_enter(s, (struct schedule_view){local, local->rank, local->size, NULL});
@@ -122,6 +152,7 @@ int context_agree(struct schedule *s, uint32_t *ret_id)
 {
     struct context_try t;
     context_begin(&t, s->view.comm->context_id, s->tag);
+    t.with_slot = !comm_is_inter(s->view.comm);
     int rc;
     do {
         context_offer(&t);

@@ -25,10 +25,14 @@
 
 #define CONTEXT_AGAIN SCHEDULE_AGAIN
 
+/* The last two words of a vote, over intracommunicators only: a communicator gets a slot of the exchange along with its id
+ * (client/coll/shared.h). */
 struct context_try {
-    uint64_t vote[2]; /* free ids offered; all ones: the word was not on offer elsewhere. ANDed over the
-                         members. */
+    uint64_t vote[4]; /* free ids offered; all ones: the word was not on offer elsewhere; free slots of the exchange: ANDed over
+                         the members. Highest step of the exchange: the maximum over the members. */
+    bool with_slot;   /* the new one gets a slot; set before the first offer */
     bool holds;       /* this attempt has the word on offer */
+    uint64_t offered; /* slots that this attempt has on offer */
     uint32_t word;    /* of this attempt */
     uint32_t start;   /* word of the first attempt */
     uint32_t n_full;  /* attempts that found the word free of collisions, but no common id */

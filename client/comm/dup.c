@@ -107,6 +107,7 @@ static int start_duplicate(struct comm *comm, const struct info *info, struct co
         return err_set(MPI_ERR_NO_MEM, "no memory to duplicate a communicator");
     }
     context_begin(&dup->try, comm->context_id, s->tag);
+    dup->try.with_slot = !comm_is_inter(comm);
     int label = schedule_label(s);
     schedule_call(s, offer, dup, label);
     context_vote(s, &dup->try);

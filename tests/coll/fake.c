@@ -182,6 +182,11 @@ int job_node_of(int world_rank)
     return rows ? world_rank * n_nodes / n_ranks : world_rank % n_nodes;
 }
 
+int job_local_rank_of(int world_rank)
+{
+    return world_rank; /* asked for with an exchange only */
+}
+
 const char *job_node_name(int node)
 {
     (void)node;
@@ -447,6 +452,11 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient)
     (void)impatient; /* nobody sleeps long here */
     pollers[n_pollers].poll = poll;
     pollers[n_pollers++].n_active = n_active;
+}
+
+void progress_on_sleep(enum progress_news (*fn)(void))
+{
+    (void)fn; /* no exchange here: the job has no segment */
 }
 
 int progress_poll(void)

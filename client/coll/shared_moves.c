@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives that move data, through the exchange of a node: one step each (long broadcasts: one per segment). Every rank publishes what
+ * others want of it and takes what it wants, so a rank waits for the others at most once, whatever their number.
+ */
+#include "client/coll/shared.h"
+
+/* Of a broadcast: short enough for the reader to begin while the root still copies, and for the second-level cache. */
+static MPI_Count segment_bytes(void)
+{
+    MPI_Count most = shared_max_bytes();
+    return most < 64 * 1024 ? most : 64 * 1024;
+}
+
+/* Everybody shows an empty publication and looks for those of all others. One turn, p^2 reads of a cache line on the node. */
+void shared_barrier(struct schedule *s)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    schedule_put(s, &sh, NULL, 0, coll_byte(), -1);
+    for (int k = 1; k < size; k++)
+        schedule_await(s, &sh, (rank + k) % size);
+    schedule_finish(s, &sh);
+}
+
+static void bcast_part(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+{
+    struct shared sh = shared_begin(s);
+    if (s->view.rank == root)
+        schedule_put(s, &sh, buf, count, type, -1);
+    else
+        schedule_get(s, &sh, root, SHARED_WHOLE, buf, count, type);
+    schedule_finish(s, &sh);
+}
+
+/* The root copies once, everybody else once, segment by segment; the root runs ahead as far as its cell has room. */
+void shared_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+{
+    MPI_Count n_bytes = count * type->size, segment = segment_bytes();
+    bool is_root = s->view.rank == root;
+    if (n_bytes <= segment) {
+        bcast_part(s, buf, count, type, root);
+        return;
+    }
+    bool dense = datatype_is_run(type, count);
+    unsigned char *bytes = dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)n_bytes);
+    if (!dense && is_root)
+        schedule_copy(s, buf, count, type, bytes, n_bytes, coll_byte());
+    for (MPI_Count at = 0; at < n_bytes; at += segment)
+        bcast_part(s, bytes + at, n_bytes - at < segment ? n_bytes - at : segment, coll_byte(), root);
+    if (!dense && !is_root)
+        schedule_copy(s, bytes, n_bytes, coll_byte(), buf, count, type);
+}
+
+/* In the v and w forms the two ranks of a pair know the size of their block and nobody else does: short blocks go through the exchange, the
+ * others as messages, so that every rank chooses alike. Half of what a publication for everybody could hold, and not more than
+ * what two copies through the node's memory do as fast as one copy between processes. */
+static MPI_Count short_block(const struct schedule *s)
+{
+    MPI_Count limit = (shared_max_bytes() / s->view.size - (MPI_Count)sizeof(uint32_t)) / 2;
+    return limit < 4096 ? limit : 4096;
+}
+
+static bool is_short(const struct schedule *s, MPI_Count n_bytes)
+{
+    return n_bytes <= short_block(s);
+}
+
+/* Every other rank publishes for the root. */
+void shared_gather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
+                   const struct blocks *recv, bool uniform, int root)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    if (rank != root) {
+        MPI_Count n = send_count * send_type->size;
+        bool shows = uniform || is_short(s, n);
+        if (n > 0 && shows)
+            schedule_put(s, &sh, send, send_count, send_type, root);
+        schedule_finish(s, &sh);
+        if (!shows)
+            schedule_send(s, send, send_count, send_type, root);
+        return;
+    }
+    for (int i = 0; i < size; i++)
+        if (i != root && !uniform && !is_short(s, blocks_bytes(recv, i)))
+            schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), i);
+    if (send != MPI_IN_PLACE)
+        schedule_copy(s, send, send_count, send_type, blocks_at(recv, root), blocks_count(recv, root),
+                      blocks_type(recv, root));
+    for (int i = 0; i < size; i++) {
+        MPI_Count n = blocks_bytes(recv, i);
+        if (i != root && n > 0 && (uniform || is_short(s, n)))
+            schedule_get(s, &sh, i, SHARED_WHOLE, blocks_at(recv, i), blocks_count(recv, i),
+                         blocks_type(recv, i));
+    }
+    schedule_finish(s, &sh);
+    schedule_wait(s);
+}
+
+/* Publishes one rank's short blocks for everybody, behind a table of where each begins. */
+static void put_by_table(struct schedule *s, const struct shared *sh, const struct blocks *send)
+{
+    int size = s->view.size;
+    uint32_t *table = schedule_temp(s, (size_t)size * sizeof *table);
+    if (!table)
+        return;
+    MPI_Count at = (MPI_Count)((size_t)size * sizeof *table);
+    for (int i = 0; i < size; i++) {
+        MPI_Count n = blocks_bytes(send, i);
+        table[i] = (uint32_t)at;
+        if (i != s->view.rank && is_short(s, n))
+            at += n;
+    }
+    schedule_claim(s, sh, at);
+    schedule_fill(s, 0, table, (MPI_Count)((size_t)size * sizeof *table), coll_byte());
+    for (int i = 0; i < size; i++) {
+        MPI_Count n = blocks_bytes(send, i);
+        if (i != s->view.rank && n > 0 && is_short(s, n))
+            schedule_fill(s, table[i], blocks_at(send, i), blocks_count(send, i), blocks_type(send, i));
+    }
+    schedule_publish(s, sh, -1);
+}
+
+/* The root publishes everybody's block. */
+void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
+                    MPI_Count recv_count, struct datatype *recv_type, int root)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    if (rank != root) {
+        MPI_Count n = recv_count * recv_type->size;
+        bool shown = uniform || is_short(s, n);
+        if (n > 0 && shown)
+            schedule_get(s, &sh, root, uniform ? rank * n : SHARED_BY_TABLE, recv, recv_count, recv_type);
+        schedule_finish(s, &sh);
+        if (!shown)
+            schedule_recv(s, recv, recv_count, recv_type, root);
+        return;
+    }
+    if (uniform)
+        schedule_put(s, &sh, send->buf, size * send->count, send->type, -1);
+    else
+        put_by_table(s, &sh, send);
+    schedule_finish(s, &sh);
+    for (int i = 0; i < size; i++)
+        if (i != root && !uniform && !is_short(s, blocks_bytes(send, i)))
+            schedule_isend(s, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i), i);
+    if (recv != MPI_IN_PLACE)
+        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root), recv,
+                      recv_count, recv_type);
+    schedule_wait(s);
+}
+
+/* Everybody publishes the own block and takes all others. */
+void shared_allgather(struct schedule *s, const struct blocks *recv)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    if (blocks_bytes(recv, rank) > 0)
+        schedule_put(s, &sh, blocks_at(recv, rank), blocks_count(recv, rank), recv->type, -1);
+    for (int k = 1; k < size; k++) {
+        int from = (rank + k) % size;
+        if (blocks_bytes(recv, from) > 0)
+            schedule_get(s, &sh, from, SHARED_WHOLE, blocks_at(recv, from), blocks_count(recv, from),
+                         recv->type);
+    }
+    schedule_finish(s, &sh);
+}
+
+/* Everybody publishes all own blocks and takes the one for itself from each other rank; the long blocks of the v and w forms travel as
+ * messages. */
+void shared_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    bool regular = !recv->counts.base;
+    if (regular) {
+        schedule_put(s, &sh, send->buf, size * send->count, send->type, -1);
+    } else {
+        for (int k = 1; k < size; k++) {
+            int from = (rank - k + size) % size;
+            if (!is_short(s, blocks_bytes(recv, from)))
+                schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from),
+                               from);
+        }
+        put_by_table(s, &sh, send);
+        for (int k = 1; k < size; k++) {
+            int to = (rank + k) % size;
+            if (!is_short(s, blocks_bytes(send, to)))
+                schedule_isend(s, blocks_at(send, to), blocks_count(send, to), blocks_type(send, to), to);
+        }
+    }
+    schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank),
+                  blocks_at(recv, rank), blocks_count(recv, rank), blocks_type(recv, rank));
+    for (int k = 1; k < size; k++) {
+        int from = (rank + k) % size;
+        MPI_Count n = blocks_bytes(recv, from);
+        if (n > 0 && (regular || is_short(s, n)))
+            schedule_get(s, &sh, from, regular ? rank * n : SHARED_BY_TABLE, blocks_at(recv, from),
+                         blocks_count(recv, from), blocks_type(recv, from));
+    }
+    schedule_finish(s, &sh);
+    schedule_wait(s);
+}
