@@ -690,6 +690,26 @@ static bool values_differ(const void *a, const void *b, const struct config_entr
     return load_number(a, e) != load_number(b, e);
 }
 
+int config_diff(const struct config *c, const struct config *fresh, config_report_fn *report, void *ctx)
+{
+    struct config_parse_state p = {.file = "file", .report = report, .report_ctx = ctx};
+
+    if (c->n_channels != fresh->n_channels)
+        complain(&p, "it has %d channels, the daemon runs with %d: restart", fresh->n_channels, c->n_channels);
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        const struct config_entry *e = &entries[i];
+        bool of_channel = strcmp(e->section, "channel") == 0;
+        for (int ch = 0; ch < (of_channel ? c->n_channels : 1) && ch < (of_channel ? fresh->n_channels : 1); ch++) {
+            const void *ours = of_channel ? (const void *)&c->channels[ch] : c;
+            const void *theirs = of_channel ? (const void *)&fresh->channels[ch] : fresh;
+            if (values_differ(ours, theirs, e))
+                complain(&p, "%s in [%s%s%s] is not what the daemon runs with: %s", e->key, e->section, of_channel ? " " : "",
+                         of_channel ? c->channels[ch].name : "", e->reloadable ? "reload" : "restart");
+        }
+    }
+    return p.n_errors;
+}
+
 int config_reload(struct config *c, const struct config *fresh, config_report_fn *report, void *ctx)
 {
     struct config_parse_state p = {.file = "reload", .report = report, .report_ctx = ctx};

@@ -82,6 +82,8 @@ int config_parse(struct config *c, const char *text, size_t n, const char *name,
 int config_finish(struct config *c, config_report_fn *report, void *ctx);
 /* Writes the configuration as a commented file. */
 void config_print(const struct config *c, FILE *out);
+/* Names through `report` every setting that differs, and what makes `fresh` count. Returns their number. */
+int config_diff(const struct config *c, const struct config *fresh, config_report_fn *report, void *ctx);
 /* Takes over from `fresh` what can change in a running daemon; names everything else that differs through `report`.
  * Returns the number of settings that need a restart. */
 int config_reload(struct config *c, const struct config *fresh, config_report_fn *report, void *ctx);

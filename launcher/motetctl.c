@@ -14,12 +14,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/motetctl_ask.h"
+#include "launcher/motetctl_report.h"
 #include "launcher/motetctl_show.h"
 #include "launcher/number.h"
 
-#define EXIT_FAILED     1
-#define EXIT_USAGE      2
-#define ANSWER_LIMIT_NS (10 * CLOCK_NS_PER_S)
+#define EXIT_FAILED 1
+#define EXIT_USAGE  2
 
 static const char usage[] =
     "Usage: motetctl [options] COMMAND\n"
@@ -36,6 +36,10 @@ static const char usage[] =
     "  queues      what waits in the ranks: receives, unexpected messages, sends\n"
     "  counters    packets, bytes, losses and waits of every channel\n"
     "  all         everything above\n\n"
+    "Find out:\n"
+    "  doctor      what is wrong with the nodes, and what to do about it\n"
+    "  waits [JOB] who waits for whom in a job that hangs: deadlocks, and messages that do not match\n"
+    "  metrics     this node in the format of Prometheus' textfile collector\n\n"
     "Change:\n"
     "  set wait_mode adaptive|spin|event            how the ranks of a job (--job) or a channel (--channel) wait\n"
     "  set log_level error|warn|notice|info|debug   the least important lines that the daemon logs\n"
@@ -47,6 +51,7 @@ static const char usage[] =
     "  -r, --rank RANK       only this rank (in MPI_COMM_WORLD)\n"
     "  -c, --channel NAME    the channel to change\n"
     "  -n, --limit ROWS      show at most so many rows of each node\n"
+    "  -o, --output FILE     write metrics into this file, in one step\n"
     "  -J, --json            print the data as JSON instead of tables\n"
     "  -w, --watch SECONDS   show it again every so many seconds\n"
     "  -V, --version         print the version and end\n"
@@ -61,6 +66,7 @@ static const struct option long_options[] = {{"socket", required_argument, NULL,
                                              {"rank", required_argument, NULL, 'r'},
                                              {"channel", required_argument, NULL, 'c'},
                                              {"limit", required_argument, NULL, 'n'},
+                                             {"output", required_argument, NULL, 'o'},
                                              {"json", no_argument, NULL, 'J'},
                                              {"watch", required_argument, NULL, 'w'},
                                              {"version", no_argument, NULL, 'V'},
@@ -68,11 +74,13 @@ static const struct option long_options[] = {{"socket", required_argument, NULL,
                                              {0}};
 
 struct arguments {
-    const char *socket, *node, *job, *channel;
+    const char *socket, *node, *job, *channel, *output;
     uint32_t rank, limit; /* limit 0: the daemon's */
     bool has_rank, json;
     uint64_t watch_ns; /* 0: once */
-    json_t *request;   /* without id */
+    json_t *request;   /* without id; NULL: `report` asks */
+    int (*report)(int fd, const struct motetctl_report *what);
+    char given[64]; /* letters of the options that were given */
 };
 
 static int usage_error(const char *fmt, const char *what)
@@ -88,7 +96,10 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 {
     int opt;
 
-    while ((opt = getopt_long(argc, argv, "s:N:j:r:c:n:Jw:Vh", long_options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "s:N:j:r:c:n:o:Jw:Vh", long_options, NULL)) != -1) {
+        size_t n_given = strlen(a->given);
+        if (n_given + 1 < sizeof a->given)
+            a->given[n_given] = (char)opt;
         switch (opt) {
         case 's':
             a->socket = optarg;
@@ -110,6 +121,9 @@ static int parse_options(int argc, char **argv, struct arguments *a)
         case 'n':
             if (number_parse(optarg, strlen(optarg), 1, 200000, &a->limit) < 0)
                 return usage_error("--limit %s: expected a number from 1 to 200000", optarg) + 1;
+            break;
+        case 'o':
+            a->output = optarg;
             break;
         case 'J':
             a->json = true;
@@ -140,6 +154,37 @@ static bool is_view(const char *word)
     return false;
 }
 
+/* A command that makes one picture of several answers. 0 or the exit code. */
+static int parse_report(int n, char **words, struct arguments *a)
+{
+    static const struct {
+        const char *name, *options; /* those that mean something to it */
+        int (*report)(int fd, const struct motetctl_report *what);
+    } reports[] = {{"waits", "sjJw", motetctl_report_waits},
+                   {"doctor", "sNJ", motetctl_report_doctor},
+                   {"metrics", "sNow", motetctl_report_metrics}};
+    char option[2] = "";
+
+    for (size_t i = 0; i < sizeof reports / sizeof *reports; i++) {
+        if (strcmp(reports[i].name, words[0]) != 0)
+            continue;
+        a->report = reports[i].report;
+        option[0] = a->given[strspn(a->given, reports[i].options)];
+    }
+    if (!a->report)
+        return usage_error("'%s': unknown command", words[0]);
+    if (option[0]) {
+        fprintf(stderr, "motetctl: %s: the option -%s means nothing here (see motetctl --help)\n", words[0], option);
+        return EXIT_USAGE;
+    }
+    int wanted = a->report == motetctl_report_waits && !a->job ? 2 : 1;
+    if (n == 2 && wanted == 2)
+        a->job = words[1];
+    else if (n > 1)
+        return usage_error("'%s': nothing is expected here", words[n > wanted ? wanted : 1]);
+    return 0;
+}
+
 /* The command's words. 0 or the exit code. */
 static int parse_command(int n, char **words, struct arguments *a)
 {
@@ -147,6 +192,10 @@ static int parse_command(int n, char **words, struct arguments *a)
 
     if (n == 0)
         return usage_error("no command given%s", "");
+    if (!is_view(words[0]) && strcmp(words[0], "set") != 0 && strcmp(words[0], "kill") != 0)
+        return parse_report(n, words, a);
+    if (a->output)
+        return usage_error("%s: the option -o means nothing here", words[0]);
     a->request = json_object();
     if (is_view(words[0])) {
         json_object_set_new(a->request, "get", json_string(words[0]));
@@ -156,15 +205,13 @@ static int parse_command(int n, char **words, struct arguments *a)
             json_object_set_new(a->request, "set", json_string(words[1]));
             json_object_set_new(a->request, "value", json_string(words[2]));
         }
-    } else if (strcmp(words[0], "kill") == 0) {
+    } else {
         wanted = 2;
         if (n >= 2) {
             json_object_set_new(a->request, "set", json_string("kill"));
             json_object_set_new(a->request, "value", json_string("the job was ended with motetctl"));
             a->job = words[1];
         }
-    } else {
-        return usage_error("'%s': unknown command", words[0]);
     }
     if (n < wanted)
         return usage_error(wanted == 3 ? "%s: expected a name and a value" : "%s: expected a job", words[0]);
@@ -186,22 +233,29 @@ static int parse_command(int n, char **words, struct arguments *a)
 /* Asks once and prints. Returns the exit code. */
 static int ask(int fd, const struct arguments *a, json_int_t id)
 {
-    json_t *request = json_copy(a->request), *data;
+    json_t *request, *answer;
     char text[512] = "";
 
+    if (a->report) {
+        struct motetctl_report what = {.job = a->job, .node = a->node, .file = a->output, .json = a->json};
+        int code = a->report(fd, &what);
+        return fflush(stdout) == 0 ? code : EXIT_FAILED;
+    }
+    request = json_copy(a->request);
     json_object_set_new(request, "id", json_integer(id));
-    int rc = motetctl_ask(fd, request, ANSWER_LIMIT_NS, &data, text, sizeof text);
+    int rc = motetctl_ask(fd, request, MOTETCTL_ASK_LIMIT_NS, &answer, text, sizeof text);
     if (text[0])
         fprintf(stderr, "motetctl: %s\n", text);
     if (rc < 0)
         return EXIT_FAILED;
+    json_t *data = json_object_get(answer, "data");
     if (a->json) {
         json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
         putchar('\n');
     } else {
         motetctl_show(data, stdout);
     }
-    json_decref(data);
+    json_decref(answer);
     return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
 }
 

@@ -155,7 +155,7 @@ static void explain_gaps(json_t *answer, char *text, size_t room)
         snprintf(text + n, room - n, "%sthere are more rows (see --limit)", n ? "; " : "");
 }
 
-int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *why, size_t room)
+int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_answer, char *why, size_t room)
 {
     json_error_t error;
     json_t *answer = json_loadb(line, n, 0, &error);
@@ -177,15 +177,16 @@ int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_d
         snprintf(why, room, "%s", error_text(json_object_get(answer, "error")));
         rc = -EREMOTEIO;
     } else {
-        json_t *data = json_object_get(answer, "data");
         explain_gaps(answer, why, room);
-        *ret_data = data ? json_incref(data) : json_array();
+        if (!json_object_get(answer, "data"))
+            json_object_set_new(answer, "data", json_array());
+        *ret_answer = json_incref(answer);
     }
     json_decref(answer);
     return rc;
 }
 
-int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *why, size_t room)
+int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_answer, char *why, size_t room)
 {
     uint64_t deadline_ns = clock_now_ns() + timeout_ns;
     json_int_t id = json_integer_value(json_object_get(request, "id"));
@@ -205,7 +206,7 @@ int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data
                  : rc == -ECONNRESET ? "the daemon closed the connection"
                                      : strerror(-rc));
     else
-        rc = motetctl_ask_parse(line.n ? bytes_data(&line) : "", line.n, id, ret_data, why, room);
+        rc = motetctl_ask_parse(line.n ? bytes_data(&line) : "", line.n, id, ret_answer, why, room);
     bytes_free(&line);
     return rc;
 }

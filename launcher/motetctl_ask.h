@@ -7,7 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MOTETCTL_ASK_VERSION 1
+#include "base/clock.h"
+
+#define MOTETCTL_ASK_VERSION  1
+/* Daemons wait 2 s for one another. */
+#define MOTETCTL_ASK_LIMIT_NS (10 * CLOCK_NS_PER_S)
 
 /*
  * Connects to the socket named, else to the usual ones (MOTET_STATUS_SOCKET, the runtime directories), else
@@ -23,11 +27,10 @@ typedef void motetctl_ask_found_fn(void *arg, const char *name);
 size_t motetctl_ask_scan(const char *unix_sockets, unsigned uid, motetctl_ask_found_fn *found, void *arg);
 
 /*
- * Sends the request (takes over the reference) and waits for its answer at most timeout_ns. 0 and the `data`
- * of the answer as a new reference, with a text if something is missing in it; or negative errno with the
- * reason, which may be the daemon's own words
+ * Sends the request (takes over the reference) and waits for its answer at most timeout_ns. 0 and the answer as a new reference, which
+ * has `data` (rows), with a text if something is missing in it; or negative errno with the reason, which may be the daemon's own words
  * (-EREMOTEIO).
  */
-int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_data, char *text, size_t room);
+int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_answer, char *text, size_t room);
 /* Takes an answer apart; separate for tests and the fuzzer. As motetctl_ask. */
-int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_data, char *text, size_t room);
+int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_answer, char *text, size_t room);

@@ -306,6 +306,25 @@ static void report_reload(void *ctx, const char *line)
     log_warn("%s", line);
 }
 
+int control_read_config(const struct node *node, struct config *fresh, config_report_fn *report, void *ctx)
+{
+    config_defaults(fresh);
+    int rc = node->config_path ? config_load(fresh, node->config_path, report, ctx) : 0;
+    /* What the command line and the environment gave stays. */
+    snprintf(fresh->name, sizeof fresh->name, "%s", node->config.name);
+    snprintf(fresh->spawner, sizeof fresh->spawner, "%s", node->config.spawner);
+    if (rc == 0)
+        rc = config_finish(fresh, report, ctx);
+    if (node->private_mode) {
+        snprintf(fresh->client_socket, sizeof fresh->client_socket, "%s", node->config.client_socket);
+        snprintf(fresh->status_socket, sizeof fresh->status_socket, "%s", node->config.status_socket);
+    }
+    for (int ch = 0; rc == 0 && ch < fresh->n_channels && ch < node->config.n_channels; ch++)
+        if (fresh->channels[ch].mbytes_per_s == 0)
+            fresh->channels[ch].mbytes_per_s = node->config.channels[ch].mbytes_per_s;
+    return rc;
+}
+
 /* SIGHUP: takes over what can change while running and names what cannot. A file with mistakes changes nothing. */
 static void reload(struct node *node)
 {
@@ -314,20 +333,7 @@ static void reload(struct node *node)
     if (!fresh)
         return;
     service_reloading(node->service, clock_now_ns());
-    config_defaults(fresh);
-    int rc = node->config_path ? config_load(fresh, node->config_path, report_reload, NULL) : 0;
-    /* What the command line and the environment gave stays. */
-    snprintf(fresh->name, sizeof fresh->name, "%s", node->config.name);
-    snprintf(fresh->spawner, sizeof fresh->spawner, "%s", node->config.spawner);
-    if (rc == 0)
-        rc = config_finish(fresh, report_reload, NULL);
-    if (node->private_mode) {
-        snprintf(fresh->client_socket, sizeof fresh->client_socket, "%s", node->config.client_socket);
-        snprintf(fresh->status_socket, sizeof fresh->status_socket, "%s", node->config.status_socket);
-    }
-    for (int ch = 0; rc == 0 && ch < fresh->n_channels && ch < node->config.n_channels; ch++)
-        if (fresh->channels[ch].mbytes_per_s == 0)
-            fresh->channels[ch].mbytes_per_s = node->config.channels[ch].mbytes_per_s;
+    int rc = control_read_config(node, fresh, report_reload, NULL);
     if (rc < 0) {
         log_error("the configuration was not reloaded because of its mistakes");
     } else {

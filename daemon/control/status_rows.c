@@ -304,6 +304,7 @@ static const struct {
     {"links", rows_links, true, false, false},     {"routes", rows_routes, true, false, false},
     {"jobs", rows_jobs, true, true, true},         {"ranks", rows_ranks, true, true, true},
     {"queues", rows_queues, true, true, true},     {"counters", rows_counters, false, true, false},
+    {"doctor", status_doctor, true, true, false},
 };
 #define N_SUBJECTS (sizeof subjects / sizeof subjects[0])
 
@@ -358,7 +359,7 @@ json_t *status_rows(struct node *node, const char *subject, const struct status_
     *ret_truncated = false;
     for (size_t i = 0; rows && i < N_SUBJECTS; i++) {
         bool truncated;
-        if (!subjects[i].is_public && !status_rows_privileged(node, q->uid))
+        if ((!subjects[i].is_public && !status_rows_privileged(node, q->uid)) || strcmp(subjects[i].name, "doctor") == 0)
             continue;
         json_t *part = subject_rows(node, i, q, &truncated);
         json_t *row = json_pack("{s:s, s:s, s:o}", "subject", subjects[i].name, "node", node->config.name, "rows",

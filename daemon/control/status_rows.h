@@ -35,6 +35,8 @@ json_t *status_rows(struct node *node, const char *subject, const struct status_
 /* May this user see everything here? */
 bool status_rows_privileged(const struct node *node, uid_t uid);
 
+/* status_doctor.c: what is wrong with this node, appended to rows. */
+void status_doctor(struct node *node, const struct status_request *request, json_t *rows);
 /* status_queue.c: rows of the ranks and of their queue boards, appended to rows. */
 void status_queue_ranks(struct node *node, const struct status_request *request, json_t *rows);
 void status_queue_boards(struct node *node, const struct status_request *request, json_t *rows);

@@ -92,6 +92,64 @@ def test_every_reply_fits_the_schema(lab, hanging):
     assert all(reply['ok'] and reply['data'] and 'errors' not in reply for reply in replies), replies
 
 
+def finding(lab, node, kind, within_s=8.0):
+    """The texts of what `motetctl waits` finds of this kind, once there are any."""
+    deadline = time.monotonic() + within_s
+    while True:
+        jobs = lab.motetctl(node, 'waits')
+        texts = [found['text'] for job in jobs for found in job['findings'] if found['kind'] == kind]
+        if texts:
+            return texts
+        assert time.monotonic() < deadline, jobs
+
+
+def test_a_deadlock_over_two_nodes_is_named(lab, hanging):
+    """Rank 0 waits for a tag that nobody sends, rank 1 for rank 0 in a barrier; asked on a third node."""
+    deadlock, = finding(lab, 'm1', 'deadlock')
+    assert 'rank 0 waits for rank 1 (receive, tag 7)' in deadlock and 'rank 1 waits for rank 0 (receive, collective)' in deadlock
+    assert any('waits for tag 7 from rank 1' in text and 'tag 9 from rank 1' in text for text in finding(lab, 'm1', 'mismatch'))
+    people = lab.on('c1', 'motetctl', 'waits').stdout
+    assert 'deadlock: ' in people and '2 ranks: 2 waiting' in people
+
+
+def test_a_deadlock_on_one_node_is_named(lab, programs):
+    job = lab.start('m1', 'mpiexec', '-n', 3, '-hosts', 'm1', programs('hang'))
+    harness_lab.read_until(job, 'rank 0 waits for tag 7', 20)
+    finding(lab, 'm1', 'deadlock')
+    harness_lab.stop(job)
+    lab.assert_clean()
+
+
+def test_the_doctor_on_a_cluster_that_is_well_and_one_that_is_not(lab):
+    lab.wait_routes()
+    rows = lab.motetctl('a1', 'doctor')
+    assert {row['node'] for row in rows} == set(lab.nodes) | {'*'}
+    assert [row for row in rows if row['state'] != 'ok' and row['check'] != 'cores'] == []
+    lab.lab('cut', 'c2', 'right')
+    try:
+        deadline = time.monotonic() + 15
+        while True:
+            done = lab.on('a1', 'motetctl', 'doctor', check=False)
+            lines = [' '.join(line.split()) for line in done.stdout.splitlines()]
+            if 'fail c1 links no control connection to node c2 on network right' in lines:
+                break
+            assert time.monotonic() < deadline, done.stdout
+        assert done.returncode == 1
+        assert any(line.startswith('fail c2 answer') or line.startswith('warn a1 nodes c2') for line in lines), lines
+        local = lab.motetctl_any('c2', 'doctor', '--node', 'c2')
+        assert any(row['check'] == 'channels' and row['state'] == 'fail' for row in local), local
+    finally:
+        lab.lab('heal', 'c2', 'right')
+    lab.wait_routes()
+
+
+def test_metrics_of_a_gateway(lab):
+    text = lab.on('gw1', 'motetctl', 'metrics').stdout
+    assert 'motet_link_up{node="gw1",to="a1",network="left"} 1' in text
+    assert 'motet_node_reachable{node="gw1",to="c2"} 1' in text
+    assert '# TYPE motet_channel_packets_forwarded_total counter' in text
+
+
 def test_limits_and_nodes_that_do_not_answer_are_told(lab, hanging):
     reply, = ask(lab, 'a1', {'get': 'ranks', 'limit': 1})
     assert len(reply['data']) == 2 and 'truncated' not in reply, reply

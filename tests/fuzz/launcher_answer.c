@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An answer of the status socket, made into a table; and the kernel's list of sockets, in which private
+/* An answer of the status socket, made into a table and into what motetctl finds out from several; and the kernel's list of sockets, in which private
  * daemons are found. */
 #include <stdio.h>
 
 #include "launcher/motetctl_ask.h"
+#include "launcher/motetctl_doctor.h"
+#include "launcher/motetctl_metrics.h"
 #include "launcher/motetctl_show.h"
+#include "launcher/motetctl_waits.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/launcher_input.h"
 
@@ -19,12 +22,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     char *text = launcher_input_text(data, n), why[512] = "";
     FILE *nowhere = fopen("/dev/null", "w");
-    json_t *rows = NULL;
+    json_t *answer = NULL;
 
-    if (motetctl_ask_parse((const char *)data, n, 1, &rows, why, sizeof why) == 0) {
-        if (nowhere)
+    if (motetctl_ask_parse((const char *)data, n, 1, &answer, why, sizeof why) == 0) {
+        json_t *rows = json_object_get(answer, "data");
+        if (nowhere) {
             motetctl_show(rows, nowhere);
-        json_decref(rows);
+            json_t *waits = motetctl_waits(rows, rows, rows);
+            motetctl_waits_show(waits, nowhere);
+            json_decref(waits);
+            struct metrics_rows all = {.node = "n", .counters = rows, .nodes = rows, .links = rows, .ranks = rows};
+            motetctl_metrics_print(&all, nowhere);
+            motetctl_doctor_compare(rows, json_object_get(answer, "errors"), 0, 1);
+            motetctl_doctor_show(rows, nowhere);
+        }
+        json_decref(answer);
     } else if (!why[0]) {
         abort();
     }

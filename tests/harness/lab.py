@@ -70,6 +70,10 @@ class Lab:
         """A view of the node's daemon as data."""
         return json.loads(self.on(node, 'motetctl', '--json', *words).stdout)
 
+    def motetctl_any(self, node, *words):
+        """The same from a command that may say by its exit code that something is wrong."""
+        return json.loads(self.on(node, 'motetctl', '--json', *words, check=False).stdout)
+
     def processes(self, *node):
         """(node, pid in the lab, command line) of what runs on a node or on all."""
         words = [line.split(None, 2) + [''] for line in self.lab('ps', *node).stdout.splitlines()]

@@ -56,7 +56,7 @@ def daemon(tmp_path):
     daemons = []
 
     def begin(answer, name=None):
-        path = name or str(tmp_path / "status.sock")
+        path = name or str(tmp_path / f"status{len(daemons)}.sock")
         daemons.append(Daemon(path, answer))
         daemons[-1].path = path
         return daemons[-1]
@@ -158,6 +158,170 @@ def test_gaps_are_told(daemon):
     assert done.stderr == "motetctl: node n2: no answer within 2 s; node n3: not for you; there are more rows (see --limit)\n"
 
 
+def rank_row(rank, **more):
+    return {"job": "00000000000000a1", "rank": rank, "node": "n1", "state": "running", "process": "sleeping", "mpi": "attached",
+            "waiting": True, "sent_messages": 1, "received_messages": 1, "sent_bytes": 8, "received_bytes": 8, **more}
+
+
+def entry(rank, queue, peer, tag, **more):
+    return {"job": "00000000000000a1", "rank": rank, "node": "n1", "queue": queue, "communicator": 0, "collective": False,
+            "peer": peer, "peer_world": peer if isinstance(peer, int) else None, "tag": tag, "bytes": 8, "done_bytes": 0,
+            "age_ms": 5000, **more}
+
+
+def waits(daemon, ranks, queues, later=None):
+    """What `motetctl --json waits` makes of these rows: the one job."""
+    asked = []
+
+    def answer(request):
+        asked.append(request["get"])
+        data = queues if request["get"] == "queues" else later if later and asked.count("ranks") > 1 else ranks
+        return {"version": 1, "id": request["id"], "ok": True, "data": data}
+
+    d = daemon(answer)
+    done = ctl("-s", d.path, "-J", "waits")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    people = ctl("-s", d.path, "waits")
+    assert people.returncode == 0 and people.stdout.startswith("job 00000000000000a1: ")
+    job, = json.loads(done.stdout)
+    return job
+
+
+def kinds(job):
+    return [(finding["kind"], finding["ranks"]) for finding in job["findings"]]
+
+
+def test_waits_two_for_each_other(daemon):
+    job = waits(daemon, [rank_row(0), rank_row(1), rank_row(2, waiting=False)],
+                [entry(0, "posted", 1, 7), entry(1, "rendezvous_out", 0, 9)])
+    assert kinds(job) == [("deadlock", [0, 1])]
+    assert job["findings"][0]["text"] == "rank 0 waits for rank 1 (receive, tag 7), rank 1 waits for rank 0 (large send, tag 9)"
+    assert job["of_them"] == {"computing": 1, "waiting": 2, "stopped": 0, "out of MPI": 0, "ended": 0}
+
+
+def test_waits_ring_of_many_with_a_tail(daemon):
+    n = 200
+    job = waits(daemon, [rank_row(r) for r in range(n + 2)],
+                [entry(r, "posted", (r + 1) % n, 1) for r in range(n)] + [entry(n, "posted", 3, 1), entry(n + 1, "posted", n, 1)])
+    assert kinds(job) == [("deadlock", list(range(n))), ("stuck", [n, n + 1])]
+    assert "and so on" in job["findings"][0]["text"] and len(job["waits"]) == n + 2
+
+
+def test_waits_that_can_end_are_no_deadlock(daemon):
+    """A chain that ends in a rank that computes; one that waits for anybody; a circle with a way out."""
+    job = waits(daemon, [rank_row(0), rank_row(1), rank_row(2, waiting=False), rank_row(3)],
+                [entry(0, "posted", 1, 1), entry(1, "posted", 2, 1), entry(3, "posted", "any", "any")])
+    assert kinds(job) == []
+    job = waits(daemon, [rank_row(0), rank_row(1), rank_row(2, waiting=False)],
+                [entry(0, "posted", 1, 1), entry(1, "posted", 0, 1), entry(1, "posted", 2, 1)])
+    assert kinds(job) == [("circle", [0, 1])]
+
+
+def test_waits_for_anybody_when_nobody_is_left(daemon):
+    job = waits(daemon, [rank_row(0), rank_row(1, mpi="finalized", waiting=False), rank_row(2, state="exited", waiting=False)],
+                [entry(0, "posted", "any", "any")])
+    assert kinds(job) == [("stuck", [0])]
+    job = waits(daemon, [rank_row(0), rank_row(1, mpi="finalized", waiting=False)], [entry(0, "posted", 1, 3)])
+    assert kinds(job) == [("stuck", [0]), ("gone", [0, 1])] and "has called MPI_Finalize" in job["findings"][1]["text"]
+
+
+def test_waits_who_moves_does_not_hang(daemon):
+    queues = [entry(0, "posted", 1, 1), entry(1, "posted", 0, 1)]
+    job = waits(daemon, [rank_row(0), rank_row(1)], queues, later=[rank_row(0), rank_row(1, received_messages=2)])
+    assert kinds(job) == []
+    # One of the two looks found it awake.
+    job = waits(daemon, [rank_row(0), rank_row(1, waiting=False)], queues, later=[rank_row(0, waiting=False), rank_row(1)])
+    assert kinds(job) == [("deadlock", [0, 1])]
+    # Young requests are ordinary.
+    job = waits(daemon, [rank_row(0), rank_row(1)], [dict(row, age_ms=10) for row in queues])
+    assert kinds(job) == [] and job["waits"] == []
+
+
+@pytest.mark.parametrize("message, kind, text", [
+    (dict(tag=9), "mismatch", "a message with another tag: tag 9 from rank 1 in MPI_COMM_WORLD, 8 B"),
+    (dict(tag=7, communicator=4), "mismatch", "a message in another communicator: tag 7 from rank 1 in communicator 4"),
+    (dict(tag=7, peer=2), "mismatch", "a message from another rank: tag 7 from rank 2 in MPI_COMM_WORLD"),
+    (dict(tag=1, collective=True), "mismatch", "lies a message of a collective operation: it has gone on to that"),
+    (dict(tag=9, peer=2), None, ""),
+])
+def test_waits_with_a_message_that_nearly_fits(daemon, message, kind, text):
+    one = entry(0, "unexpected", message.pop("peer", 1), message.pop("tag"), **message)
+    job = waits(daemon, [rank_row(0), rank_row(1, waiting=False), rank_row(2, waiting=False)], [entry(0, "posted", 1, 7), one])
+    assert [finding["kind"] for finding in job["findings"]] == ([kind] if kind else [])
+    assert not kind or text in job["findings"][0]["text"], job
+
+
+def test_waits_in_different_collectives(daemon):
+    job = waits(daemon, [rank_row(0), rank_row(1)],
+                [entry(0, "posted", 1, 1, collective=True), entry(0, "unexpected", 1, 5, collective=True),
+                 entry(1, "posted", 0, 5, collective=True)])
+    assert kinds(job) == [("deadlock", [0, 1]), ("collective", [0, 1])]
+
+
+def test_waits_of_a_job_that_is_not_there(daemon):
+    done = ctl("-s", daemon(reply([])).path, "waits", "12ab")
+    assert (done.returncode, done.stderr) == (1, "motetctl: job 12ab has no ranks here, or is not yours\n")
+
+
+def doctor_row(node, check="daemon", state="ok", **more):
+    return {"node": node, "check": check, "state": state, "text": "it runs", "advice": None, **more}
+
+
+def test_doctor_compares_nodes(daemon):
+    now = int(time.time() * 1000)
+    rows = [doctor_row("n1", version="motet 1", clock_ms=now), doctor_row("n2", version="motet 1", clock_ms=now)]
+    done = ctl("-s", daemon(reply(rows)).path, "doctor")
+    assert done.returncode == 0 and done.stdout.splitlines()[-3:] == [
+        "ok    *     version  motet 1 on 2 nodes", "ok    *     clock    all within a second", "4 ok, 0 to look at, 0 failed"]
+    rows = [doctor_row("n1", version="motet 1", clock_ms=now), doctor_row("n2", version="motet 2", clock_ms=now - 3600000),
+            doctor_row("n1", "links", "fail", text="no\x1b[2J link", advice="plug it in")]
+    d = daemon(lambda r: {**reply(rows)(r), "errors": [{"node": "n3", "code": "no_answer", "message": "no answer within 2 s"}]})
+    done = ctl("-s", d.path, "doctor")
+    assert done.returncode == 1 and done.stderr == ""
+    assert "\x1b" not in done.stdout and "do: plug it in" in done.stdout
+    for line in ("warn  n2    version  motet 2, but node n1 has motet 1", "fail  n3    answer   no answer within 2 s"):
+        assert line in done.stdout.splitlines()
+    assert "n2    clock    its clock is 1 h 0 min behind this one's" in done.stdout
+    assert done.stdout.splitlines()[-1] == "2 ok, 2 to look at, 2 failed"
+
+
+def metrics_daemon(daemon):
+    data = {"info": [{"node": "n1"}],
+            "counters": [{"node": "n1", "channel": 0, "name": "a\"b", "counters": {"packets_out": 5, "blocks_free": 7}},
+                         {"node": "n1", "channel": 1, "name": "c", "counters": {"packets_out": 6, "blocks_free": 8}},
+                         {"node": "n1", "channel": None, "name": "daemon",
+                          "counters": {"uptime_ms": 1500, "jobs_here": 1, "jobs_home": 0, "clients": 2, "nodes": 2}}],
+            "nodes": [{"node": "n1", "state": "self"}, {"node": "n2", "state": "lost"}],
+            "links": [{"from": "n1", "to": "n2", "network": "left", "rtt_us": 120, "both_ways": True, "control": "up"},
+                      {"from": "n2", "to": "n1", "network": "left", "rtt_us": 120, "both_ways": True}],
+            "ranks": [rank_row(0, waiting_ms=2500), rank_row(1, state="exited")]}
+    return daemon(lambda r: reply(data[r["get"]])(r))
+
+
+def test_metrics(daemon, tmp_path):
+    d = metrics_daemon(daemon)
+    done = ctl("-s", d.path, "metrics")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [r.get("node") for r in d.requests] == [None, "n1", "n1", "n1", "n1"]
+    lines = done.stdout.splitlines()
+    for line in ('motet_channel_packets_out_total{node="n1",channel="a\\"b"} 5', 'motet_channel_packets_out_total{node="n1",channel="c"} 6',
+                 "# TYPE motet_channel_packets_out_total counter", "# TYPE motet_channel_blocks_free gauge",
+                 'motet_uptime_seconds{node="n1"} 1.5', 'motet_node_reachable{node="n1",to="n2"} 0',
+                 'motet_link_up{node="n1",to="n2",network="left"} 1', 'motet_link_rtt_seconds{node="n1",to="n2",network="left"} 0.000120',
+                 'motet_ranks{node="n1"} 1', 'motet_longest_wait_seconds{node="n1"} 2.5'):
+        assert line in lines, line
+    # The format: each family once, its help and type before its samples, and nothing else.
+    families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(set(families)) == len(families)
+    assert all(line.startswith("# ") or line.split("{")[0] in families for line in lines)
+    path = tmp_path / "motet.prom"
+    assert ctl("-s", d.path, "metrics", "-o", path).returncode == 0
+    assert path.read_text() == done.stdout and os.listdir(tmp_path).count("motet.prom") == 1
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+    done = ctl("-s", d.path, "metrics", "-o", "/nowhere/x")
+    assert done.returncode == 1 and done.stderr == "motetctl: /nowhere/x: No such file or directory\n"
+
+
 def test_large_answer(daemon):
     rows = [{"rank": i, "text": "x" * 200} for i in range(20000)]
     d = daemon(reply(rows))
@@ -210,6 +374,9 @@ def test_daemon_that_is_silent(daemon):
     (["set", "x"], "set: expected a name and a value (see motetctl --help)"),
     (["kill"], "kill: expected a job (see motetctl --help)"),
     (["-r", "x", "ranks"], "--rank x: expected a number (see motetctl --help)"),
+    (["waits", "a", "b"], "'b': nothing is expected here (see motetctl --help)"),
+    (["-N", "x", "waits"], "waits: the option -N means nothing here (see motetctl --help)"),
+    (["-o", "x", "ranks"], "ranks: the option -o means nothing here (see motetctl --help)"),
     (["-w", "0", "ranks"], "--watch 0: expected seconds (see motetctl --help)"),
 ])
 def test_bad_command_lines(args, message):
