@@ -21,7 +21,7 @@
 
 #define EXCHANGE_SLOTS        32u /* communicators of one process that have a slot; the others send messages */
 #define EXCHANGE_ROWS         2u
-#define EXCHANGE_DEPTH        32u /* steps that a rank may be ahead of the slowest reader */
+#define EXCHANGE_DEPTH        128u /* steps that a rank may be ahead of the slowest reader */
 #define EXCHANGE_INLINE_BYTES 48u
 
 /* What a rank published in one step. */
@@ -34,9 +34,9 @@ struct exchange_entry {
 static_assert(sizeof(struct exchange_entry) == 64, "an entry is one cache line");
 static_assert(offsetof(struct exchange_entry, payload) == 16, "operands of 16 bytes are aligned");
 
-/* Followed, on the next page, by the data. */
+/* Followed, at the next page, by the data. */
 struct exchange_cell {
     _Alignas(64) _Atomic uint64_t done; /* this rank reads nothing of any step up to this one any more */
     _Alignas(64) struct exchange_entry entries[EXCHANGE_DEPTH];
 };
-static_assert(sizeof(struct exchange_cell) <= 4096, "a cell's head is one page");
+static_assert(sizeof(struct exchange_cell) <= 12288, "a cell's head is three pages");

@@ -146,7 +146,7 @@ static inline void *segment_down_ring(void *base, const struct segment_layout *l
 }
 
 /* Cell of local rank `local` in a row of a slot; its data follows at EXCHANGE_DATA_OFF. */
-#define EXCHANGE_DATA_OFF 4096u
+#define EXCHANGE_DATA_OFF 12288u
 static inline struct exchange_cell *segment_exchange_cell(void *base, const struct segment_layout *l, uint32_t slot, uint32_t row,
                                                           uint32_t local)
 {

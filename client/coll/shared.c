@@ -60,10 +60,15 @@ void shared_init(void)
     slots[0].base = 0;
 }
 
-static void open_rows(struct coll_comm *c, const struct comm *comm)
+static void open_rows(struct comm *comm)
 {
     uint32_t slot = 0;
+    struct coll_comm *c = comm_is_inter(comm) ? coll_comm_of(comm) : coll_shape_of(comm);
+    if (!c)
+        return;
     c->exchange_tried = true;
+    if (comm_is_inter(comm))
+        return;
     while (slot < EXCHANGE_SLOTS && !(slots[slot].used && slots[slot].context_id == comm->context_id))
         slot++;
     if (slot == EXCHANGE_SLOTS || !exchange_exists() || c->n_members < 2)
@@ -91,18 +96,15 @@ void shared_close(struct coll_comm *c)
 
 static struct exchange *exchange_of(const struct schedule *s)
 {
-    struct comm *comm = s->view.comm;
-    int form = coll_form_of(s->tag);
-    if (form > COLL_NONBLOCKING || comm_is_inter(comm) || comm->context_id % 4 != 0)
+    struct coll_comm *c = s->view.comm->coll;
+    if (__builtin_expect(!c || !c->exchange_tried, 0)) {
+        open_rows(s->view.comm);
+        c = s->view.comm->coll;
+    }
+    if (!c || !c->rows[0] || (s->view.map ? s->view.map != c->members : c->n_nodes > 1))
         return NULL;
-    struct coll_comm *c = coll_shape_of(comm);
-    if (!c)
-        return NULL;
-    if (!c->exchange_tried)
-        open_rows(c, comm);
-    if (s->view.map ? s->view.map != c->members : c->n_nodes > 1)
-        return NULL;
-    return c->rows[form == COLL_NONBLOCKING];
+    enum coll_form form = coll_form_of(s->tag);
+    return form <= COLL_NONBLOCKING ? c->rows[form] : NULL;
 }
 
 bool shared_available(const struct schedule *s)
@@ -110,10 +112,16 @@ bool shared_available(const struct schedule *s)
     return exchange_of(s) != NULL;
 }
 
-struct shared shared_begin(struct schedule *s)
+struct shared shared_begin(const struct schedule *s)
 {
     struct exchange *x = exchange_of(s);
     return (struct shared){x, exchange_take(x)};
+}
+
+void shared_look_ahead(const struct schedule *s, const struct shared *sh)
+{
+    if (!s->recording)
+        exchange_prefetch(sh->exchange, sh->step);
 }
 
 MPI_Count shared_max_bytes(void)

@@ -30,7 +30,9 @@ void shared_close(struct coll_comm *c);
 /* Have the ranks of the view an exchange? The same answer on all of them. */
 bool shared_available(const struct schedule *s);
 /* The next step of the view's exchange. */
-struct shared shared_begin(struct schedule *s);
+struct shared shared_begin(const struct schedule *s);
+/* Hides the latency of looking at all members' publications one after the other: for the step after this one. */
+void shared_look_ahead(const struct schedule *s, const struct shared *sh);
 /* Largest publication. */
 MPI_Count shared_max_bytes(void);
 /* Wait (blocking calls). */

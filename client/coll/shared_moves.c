@@ -88,6 +88,7 @@ void shared_gather(struct schedule *s, const void *send, MPI_Count send_count, s
     if (send != MPI_IN_PLACE)
         schedule_copy(s, send, send_count, send_type, blocks_at(recv, root), blocks_count(recv, root),
                       blocks_type(recv, root));
+    shared_look_ahead(s, &sh);
     for (int i = 0; i < size; i++) {
         MPI_Count n = blocks_bytes(recv, i);
         if (i != root && n > 0 && (uniform || is_short(s, n)))

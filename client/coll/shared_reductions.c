@@ -10,6 +10,7 @@ static void combine_all(struct schedule *s, const struct shared *sh, MPI_Count f
                         struct datatype *type, struct op *op)
 {
     int last = s->view.size - 1;
+    shared_look_ahead(s, sh);
     schedule_get(s, sh, last, first * type->size, acc, count, type);
     for (int i = last - 1; i >= 0; i--)
         schedule_get_reduce(s, sh, i, first * type->size, acc, count, type, op);
@@ -26,6 +27,7 @@ void shared_reduce(struct schedule *s, const void *send, void *recv, MPI_Count c
         schedule_finish(s, &sh);
         return;
     }
+    shared_look_ahead(s, &sh);
     if (op->commutative || root == size - 1) {
         schedule_copy(s, send, count, type, recv, count, type);
         for (int i = size - 1; i >= 0; i--)

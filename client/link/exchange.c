@@ -253,6 +253,12 @@ const void *exchange_peek(const struct exchange *x, uint32_t member, uint64_t st
     return (const uint8_t *)cell + EXCHANGE_DATA_OFF + off;
 }
 
+void exchange_prefetch(const struct exchange *x, uint64_t step)
+{
+    for (uint32_t i = 0; i < x->n_members; i++)
+        __builtin_prefetch(&x->cells[i]->entries[(step + 1) % EXCHANGE_DEPTH]);
+}
+
 bool exchange_finish(struct exchange *x, uint64_t step)
 {
     if (step == x->done + 1) {

@@ -40,6 +40,8 @@ void *exchange_claim(struct exchange *x, uint64_t step, uint32_t len);
 void exchange_publish(struct exchange *x, uint64_t step, int to);
 /* What `member` published in this step, or NULL: nothing yet. Valid until the step is finished here. */
 const void *exchange_peek(const struct exchange *x, uint32_t member, uint64_t step, uint32_t *ret_len);
+/* Fetches all members' entries of the next step into the cache: most of them are there by the time when it is wanted. */
+void exchange_prefetch(const struct exchange *x, uint64_t step);
 /* False: so many earlier steps are unfinished that this one cannot be counted yet. */
 bool exchange_finish(struct exchange *x, uint64_t step);
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define MANY_COMMS 40
-#define MANY_OPS   200
+#define MANY_OPS   500
 #define LONG       70000 /* ints: several segments, more than a publication */
 
 static int rank, size, n_failed;
