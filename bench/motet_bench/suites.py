@@ -81,9 +81,9 @@ def between(bench, lab):
     if not quick:
         for (_, size), (value, unit) in lab.tcp(tcp, 'latency', [8], ['--block']).items():
             bench.table.add('tcp blocking', 'latency', size, value, unit)
-    measures = [('latency', latency, 2), ('bandwidth', stream, 2)]
+    measures = [('latency', latency, 2), ('bandwidth', stream, 2), ('overlap', [4 * MIB] if quick else [MIB, 4 * MIB], 2)]
     if not quick:
-        measures += [('rate', [8], 2), ('overlap', [MIB, 4 * MIB], 2)]
+        measures.append(('rate', [8], 2))
     take_turns(bench, words_of, measures)
 
 

@@ -2,6 +2,7 @@
 #include "client/coll/request.h"
 
 #include "client/coll/shared.h"
+#include "client/core/async.h"
 #include "client/core/err.h"
 #include "client/core/progress.h"
 
@@ -25,6 +26,7 @@ static void leave_list(struct coll_request *r)
     if (r->next)
         r->next->previous = r->previous;
     n_running--;
+    async_end();
 }
 
 static int poll_running(void)
@@ -79,6 +81,7 @@ static int start(struct request *request)
         running->previous = r;
     running = r;
     n_running++;
+    async_begin();
     return MPI_SUCCESS;
 }
 

@@ -14,6 +14,7 @@
 #include "client/coll/coll.h"
 #include "client/coll/select.h"
 #include "client/comm/context.h"
+#include "client/core/async.h"
 #include "client/core/attr.h"
 #include "client/core/comm.h"
 #include "client/core/env.h"
@@ -111,6 +112,7 @@ static int start(int level, const char *argv0)
 
 static void stop(void)
 {
+    async_stop();
     comm_unref(comm_self);
     comm_unref(comm_world);
     comm_self = comm_world = NULL;

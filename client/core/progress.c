@@ -110,7 +110,7 @@ static enum wait_mode mode(void)
     return (enum wait_mode)atomic_load_explicit(&header->wait_mode, memory_order_relaxed);
 }
 
-static void sleep_once(void)
+void progress_sleep(void)
 {
     struct segment_rank *me = link_self.me;
     uint64_t before_ns = clock_now_ns();
@@ -202,19 +202,19 @@ void progress_wait_idle(struct progress_wait *w)
     }
     if (mode() == WAIT_EVENT) {
         idle();
-        sleep_once();
+        progress_sleep();
         return;
     }
     bool many = crowded();
     if (stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) && stranger_near(&stranger, clock_coarse_ns())) {
         idle();
-        sleep_once();
+        progress_sleep();
         return;
     }
     if (w->idle_polls == 1) {
         w->idle_since_ns = 0;
     } else if (w->idle_polls % POLLS_PER_CLOCK == 0 && idle_ns(w) > (many ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS)) {
-        sleep_once();
+        progress_sleep();
         return;
     }
     if (many || outbox_needs_channel || w->idle_polls > SPIN_POLLS) {

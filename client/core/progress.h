@@ -61,6 +61,8 @@ static inline void progress_wait_begin(struct progress_wait *w)
     w->idle_since_ns = 0;
     w->idle_polls = 0;
 }
+/* Sleeps until something arrives, somebody wakes the sleepers, or a bounded time is over; with the lock given up. */
+void progress_sleep(void);
 void progress_wait_idle(struct progress_wait *w);
 void progress_wait_end(struct progress_wait *w);
 

@@ -89,6 +89,7 @@ int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest,
         return no_memory();
     t->mode = (uint8_t)mode;
     transfer_start_send(t);
+    transfer_left(t);
     *ret_request = &t->base;
     return MPI_SUCCESS;
 }
@@ -113,6 +114,7 @@ int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int
     if (!t)
         return no_memory();
     transfer_start_recv(t);
+    transfer_left(t);
     *ret_request = &t->base;
     return MPI_SUCCESS;
 }

@@ -140,6 +140,7 @@ int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct mes
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
     }
     inbound_take_unexpected(t, m->unexpected);
+    transfer_left(t);
     comm_unref(m->comm);
     handle_free(&m->obj);
     free(m);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/core/async.h"
 #include "client/core/err.h"
 #include "client/link/link.h"
 #include "client/p2p/board.h"
@@ -81,6 +82,7 @@ static int start(struct request *r)
         transfer_start_send(t);
     else
         transfer_start_recv(t);
+    transfer_left(t);
     return MPI_SUCCESS;
 }
 
@@ -102,6 +104,7 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
     t->mode = P2P_STANDARD;
     t->blocking = false;
     t->posted = false;
+    t->helped = false;
     t->joint = false;
     t->rank = rank;
     t->tag = tag;
@@ -116,6 +119,14 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
     t->number = 0;
     t->moved = 0;
     return t;
+}
+
+void transfer_left(struct transfer *t)
+{
+    if (t->base.complete || t->bytes < ASYNC_MIN_BYTES || t->context != t->base.comm->context_id + P2P_CONTEXT_USER)
+        return;
+    t->helped = true;
+    async_begin();
 }
 
 void transfer_rewind(struct transfer *t)
@@ -133,6 +144,10 @@ void transfer_rewind(struct transfer *t)
 void transfer_complete(struct transfer *t, int error)
 {
     board_hide(&t->record);
+    if (t->helped) {
+        t->helped = false;
+        async_end();
+    }
     request_complete(&t->base, error);
 }
 

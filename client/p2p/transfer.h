@@ -23,6 +23,7 @@ struct transfer {
     uint8_t mode;      /* enum p2p_mode; sends */
     bool blocking;     /* the caller waits inside the library: no board record until it has waited long */
     bool posted;       /* receive: in the match table */
+    bool helped;       /* the helper thread may advance it (client/core/async.h) */
     bool joint;        /* in joint.c's list of offered sends or of receives that wait for the sender's last chunks */
     int32_t rank;      /* peer in comm_peers(comm), MPI_ANY_SOURCE or MPI_PROC_NULL */
     int32_t tag;
@@ -65,6 +66,9 @@ void transfer_destroy(struct request *r);
 
 /* Frees the pool. */
 void transfer_deinit(void);
+
+/* The call that started it returns and leaves it unfinished. */
+void transfer_left(struct transfer *t);
 
 static inline struct transfer *transfer_of(struct request *r)
 {

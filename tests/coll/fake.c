@@ -12,6 +12,7 @@
  * do nothing for a while. Ranks are spread over NODES nodes in turn (or in rows, by the seed). A rank that
  * fails or hangs for FAKE_TIMEOUT_S ends the run.
  */
+#include "client/core/async.h"
 #include "client/core/err.h"
 #include "client/core/group.h"
 #include "client/core/handle.h"
@@ -444,6 +445,17 @@ static int n_pollers;
 int progress_n_sleepers; /* one thread: nobody sleeps beside it */
 
 void progress_wake_now(void)
+{
+}
+
+/* Nothing computes here while something is under way. */
+_Atomic int async_n_work;
+
+void async_wake(void)
+{
+}
+
+void async_stop(void)
 {
 }
 
