@@ -22,6 +22,7 @@
 #include "client/core/group.h"
 #include "client/core/handle.h"
 #include "client/core/job.h"
+#include "client/core/leak.h"
 #include "client/core/lock.h"
 #include "client/core/phase.h"
 #include "client/p2p/p2p.h"
@@ -90,7 +91,9 @@ static int make_world_and_self(void)
 
 static int start(int level, const char *argv0)
 {
-    int err = datatype_init();
+    int err = leak_check_environment();
+    if (!err)
+        err = datatype_init();
     if (!err)
         err = op_init();
     if (!err)
@@ -166,6 +169,7 @@ void init_release(void)
 {
     pthread_mutex_lock(&starting);
     if (--n_users == 0) {
+        leak_report();
         phase_set(PHASE_FINALIZED);
         if (!lingers) {
             stop();

@@ -10,6 +10,8 @@
 struct handle_slot handle_predefined[HANDLE_PREDEFINED_MAX];
 struct handle_slot *handle_chunks[HANDLE_CHUNKS] = {handle_predefined};
 
+void (*handle_on_new)(uint32_t index);
+
 static uint32_t first_free;                       /* 0: no freed slot waits for reuse */
 static uint32_t first_unused = HANDLE_PREDEFINED_MAX; /* slots from here on have never been used */
 static size_t n_used;
@@ -69,6 +71,8 @@ uintptr_t handle_new(struct object *object)
     slot->object = object;
     object->handle = slot->handle;
     n_used++;
+    if (__builtin_expect(handle_on_new != NULL, 0))
+        handle_on_new(index);
     return slot->handle;
 }
 

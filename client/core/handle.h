@@ -82,6 +82,9 @@ uintptr_t handle_fromint(enum object_kind kind, int number, uintptr_t null_handl
 /* Number of user handles in use, for leak reports. */
 size_t handle_count(void);
 
+/* When not NULL, called with the slot index of each new handle: for whoever looks for leaks. Set before main(). */
+extern void (*handle_on_new)(uint32_t index);
+
 /* Calls fn for each live user handle. */
 void handle_each(void (*fn)(struct object *object, void *arg), void *arg);
 
