@@ -2,16 +2,20 @@
 /*
  * MPI_Dims_create: factors as close to each other as possible, in falling order.
  *
- * Of all ways to write n as a product of k factors, the one whose largest factor is least, among those the
- * one whose second largest is least, and so on. Found by trying the divisors of n from the k-th root of n
- * upwards; numbers of processes have at most some hundreds of divisors, and the first that is tried mostly
- * does.
+ * Of all ways to write n as a product of k factors, those with the least difference between the largest and the smallest; of them the one
+ * whose smallest is greatest, then the second smallest, and so on. Found by trying the divisors of n from the k-th root of n upwards for
+ * the largest factor; the spread of the best way so far bounds the rest. Numbers of processes have at most some hundreds of divisors.
+ * The number of steps is bounded, too; when they are used up, the best way so far is taken.
  */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define MAX_STEPS 200000
 
 /* An int has at most 1536 divisors (2095133040). */
 #define MAX_DIVISORS 1600
@@ -49,20 +53,57 @@ static bool power_reaches(int base, int k, int n)
     return product >= n;
 }
 
-/* Writes n as factors[0] >= factors[1] >= ... of k factors, none above max. */
-static bool factor(const struct divisors *d, int n, int k, int max, int *factors)
+/* Whether base^k > n. */
+static bool power_exceeds(int base, int k, int n)
 {
-    if (k == 0)
-        return n == 1;
-    for (int i = 0; i < d->n && d->value[i] <= max && d->value[i] <= n; i++) {
-        int first = d->value[i];
-        if (n % first || !power_reaches(first, k, n))
-            continue;
-        factors[0] = first;
-        if (factor(d, n / first, k - 1, first, factors + 1))
-            return true;
+    long long product = 1;
+    for (int i = 0; i < k && product <= n; i++)
+        product *= base;
+    return product > n;
+}
+
+struct search {
+    const struct divisors *d;
+    int k;       /* number of factors */
+    int spread;  /* of the best so far: its largest factor less its smallest */
+    int n_steps; /* left */
+    int *factors, *best;
+};
+
+static void take_if_better(struct search *s)
+{
+    int spread = s->factors[0] - s->factors[s->k - 1], i = s->k - 1;
+    while (i > 0 && s->factors[i] == s->best[i])
+        i--;
+    if (spread > s->spread || (spread == s->spread && s->factors[i] <= s->best[i]))
+        return;
+    s->spread = spread;
+    memcpy(s->best, s->factors, (size_t)s->k * sizeof(int));
+}
+
+/* Writes n as factors[at] >= factors[at + 1] >= ..., all ways that may be better than the best. The first factor is tried from its least
+ * possible value upwards, so that a good way is found soon; what follows may not be smaller than that less the best spread. */
+static void factor(struct search *s, int at, int n)
+{
+    int k = s->k - at;
+    if (k == 0) {
+        take_if_better(s);
+        return;
     }
-    return false;
+    for (int i = 0; i < s->d->n && s->d->value[i] <= n && s->n_steps > 0; i++) {
+        int f = s->d->value[i];
+        if ((at > 0 && f > s->factors[at - 1]) || (k == 1 && f != n))
+            continue;
+        if (n % f || !power_reaches(f, k, n))
+            continue;
+        if (at == 0 && f > s->spread && power_exceeds(f - s->spread, k, n))
+            return; /* and so would every greater one */
+        if (at > 0 && s->factors[0] - f > s->spread)
+            continue;
+        s->n_steps--;
+        s->factors[at] = f;
+        factor(s, at + 1, n / f);
+    }
 }
 
 int mpi_dims_create(int nnodes, int ndims, int dims[])
@@ -87,14 +128,17 @@ int mpi_dims_create(int nnodes, int ndims, int dims[])
     if (n_free == 0)
         return MPI_SUCCESS;
     struct divisors *d = malloc(sizeof *d);
-    int *factors = malloc((size_t)n_free * sizeof(int));
+    int *factors = calloc(2 * (size_t)n_free, sizeof(int));
     int err = MPI_SUCCESS;
     if (d && factors) {
-        find_divisors((int)(nnodes / fixed), d);
-        factor(d, (int)(nnodes / fixed), n_free, nnodes, factors);
+        int n = (int)(nnodes / fixed);
+        struct search s = {
+            .d = d, .k = n_free, .spread = INT_MAX, .n_steps = MAX_STEPS, .factors = factors, .best = factors + n_free};
+        find_divisors(n, d);
+        factor(&s, 0, n);
         for (int i = 0, k = 0; i < ndims; i++)
             if (dims[i] == 0)
-                dims[i] = factors[k++];
+                dims[i] = s.best[k++];
     } else {
         err = err_set(MPI_ERR_NO_MEM, "no memory to factor %d", nnodes);
     }
