@@ -330,8 +330,16 @@ class Binding:
         if not self.function.has('nolock'):
             lines.append('lock_leave();')
         if not self.function.has('tool'):
-            lines += ['if (CHECK_UNLIKELY(err != MPI_SUCCESS))', f'    err = {self.raise_expression()};']
+            lines += self.failure_lines()
         return lines + ['return err;']
+
+    def failure_lines(self):
+        """The error handler is called; then there is no object, for who goes on and looks at the handle."""
+        lines = [f'    err = {self.raise_expression()};']
+        for p in self.parameters:
+            if is_object(p) and p.direction == '>':
+                lines += [f'    if ({p.name})', f'        *{p.name} = {NULL_HANDLES[p.kind]};']
+        return [f'if (CHECK_UNLIKELY(err != MPI_SUCCESS)){" {" if len(lines) > 1 else ""}'] + lines + (['}'] if len(lines) > 1 else [])
 
     def ordered(self):
         """Parameters in the order of their checks: the communicator, in whose words the others are judged; the root,

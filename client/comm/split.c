@@ -123,12 +123,15 @@ static bool spans_nodes(const struct comm *comm)
     return false;
 }
 
+static const char resource_key[] = "mpi_hw_resource_type";
+static const char shared_memory[] = "mpi_shared_memory";
+
 /* By the resource that an info names: memory that is shared (a node), or a process set. */
 static int guided_color(const struct comm *comm, const struct info *info)
 {
-    const char *resource = info_get(info, "mpi_hw_resource_type"), *set = info_get(info, "mpi_pset_name");
+    const char *resource = info_get(info, resource_key), *set = info_get(info, "mpi_pset_name");
     if (resource)
-        return strcmp(resource, "mpi_shared_memory") == 0 ? job_node_of(comm->group->procs[comm->rank])
+        return strcmp(resource, shared_memory) == 0 ? job_node_of(comm->group->procs[comm->rank])
                                                           : MPI_UNDEFINED;
     return set ? pset_color(set, comm->group->procs[comm->rank]) : MPI_UNDEFINED;
 }
@@ -162,6 +165,9 @@ int mpi_comm_split_type(struct comm *comm, int split_type, int key, struct info 
 {
     int color = MPI_UNDEFINED;
     int err = color_of(comm, split_type, info, &color);
+    /* By what a process was split without its guidance is told in its info (MPI-5.0 section 7.4.2). */
+    if (!err && split_type == MPI_COMM_TYPE_HW_UNGUIDED && color != MPI_UNDEFINED && info)
+        err = info_put(info, resource_key, shared_memory);
     if (err)
         return err;
     return split_comm(comm, color, key, ret_newcomm);

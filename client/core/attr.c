@@ -49,11 +49,12 @@ static struct keyval *keyval_at(int keyval)
     return i >= 0 && i < n_keyvals && keyvals[i].refs > 0 ? &keyvals[i] : NULL;
 }
 
-/* The keyval for an operation by the user, or an error. */
+/* The keyval for an operation by the user, or an error. One that was freed is good, for who kept its number, while attributes are left
+ * under it: they are to be found and deleted (MPI-5.0 section 7.7.2, MPI_COMM_FREE_KEYVAL). */
 static int keyval_check(int keyval, enum attr_kind kind, struct keyval **ret_keyval)
 {
     struct keyval *k = keyval_at(keyval);
-    if (!k || k->freed)
+    if (!k)
         return err_set(MPI_ERR_KEYVAL, "%d is no keyval", keyval);
     if (k->kind != kind)
         return err_set(MPI_ERR_KEYVAL, "keyval %d was made for %s, not for %s", keyval, kind_names[k->kind],
@@ -89,8 +90,9 @@ int attr_keyval_free(enum attr_kind kind, int *keyval)
     int err = keyval_check(*keyval, kind, &k);
     if (err)
         return err;
+    if (!k->freed)
+        k->refs--;
     k->freed = true;
-    k->refs--;
     *keyval = MPI_KEYVAL_INVALID;
     return MPI_SUCCESS;
 }

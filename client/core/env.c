@@ -63,14 +63,14 @@ static int number_of(const char *variable, int otherwise)
     return *end || value < 0 || value > INT32_MAX ? otherwise : (int)value;
 }
 
-/* The keys of MPI-5.0 section 11.2.1 as far as they are known here. */
+/* The keys of MPI-5.0 section 11.2.1 as far as they are known here: the same before MPI_Init, by the environment of the rank. */
 static int fill_info(struct info *info, const char *command)
 {
     char text[512];
     int err = MPI_SUCCESS;
     if (command)
         err = info_put(info, "command", command);
-    snprintf(text, sizeof text, "%d", job_size());
+    snprintf(text, sizeof text, "%d", job_attached() ? job_size() : number_of("MOTET_SIZE", 1));
     if (!err)
         err = info_put(info, "maxprocs", text);
     if (!err)
@@ -85,9 +85,6 @@ static int fill_info(struct info *info, const char *command)
     const char *level = getenv("MOTET_THREAD_LEVEL"); /* what was asked for before the program started */
     if (!err && level)
         err = info_put(info, "thread_level", level);
-    snprintf(text, sizeof text, "%d", job_n_nodes());
-    if (!err)
-        err = info_put(info, "motet_nodes", text);
     return err;
 }
 
@@ -103,8 +100,11 @@ int env_init(int level, const char *argv0)
     thread_level = level;
     main_thread = pthread_self();
     universe_size = number_of("MOTET_UNIVERSE_SIZE", job_size());
+    char n_nodes[16];
     appnum = number_of("MOTET_APPNUM", job_attached() && job_id() ? 0 : MPI_UNDEFINED);
-    return fill_info(info_env, argv0);
+    int err = fill_info(info_env, argv0);
+    snprintf(n_nodes, sizeof n_nodes, "%d", job_n_nodes());
+    return err ? err : info_put(info_env, "motet_nodes", n_nodes);
 }
 
 /* ---- MPI functions ---------------------------------------------------------------------------------------------- */
@@ -220,8 +220,11 @@ int mpi_info_create_env(int argc, char *argv[], struct info **ret_info)
     int err = info_copy(info_env, &info);
     if (err)
         return err;
-    if (argv && argv[0])
-        err = info_put(info, "command", argv[0]);
+    const char *command = argv ? argv[0] : NULL;
+    if (info_env->n_pairs == 0) /* before MPI_Init */
+        err = fill_info(info, command);
+    else if (command)
+        err = info_put(info, "command", command);
     if (!err)
         err = info_publish(info);
     if (err)

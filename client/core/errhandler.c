@@ -146,10 +146,13 @@ int errhandler_raise(struct comm *comm, int err, const char *function)
         return errhandler_raise_on(comm->errhandler, ERRHANDLER_COMM, comm->obj.handle, comm->name, err,
                                    function);
     /* MPI-5.0 section 9.3: what is not tied to an object is raised on MPI_COMM_SELF; before MPI_Init, and
-     * after MPI_Finalize, the initial error handler holds. */
-    if (comm_self)
-        return errhandler_raise_on(comm_self->errhandler, ERRHANDLER_COMM, comm_self->obj.handle, NULL, err,
-                                   function);
+     * after MPI_Finalize, the initial error handler holds. Up to MPI-3.1 it was MPI_COMM_WORLD, and programs of that
+     * time set no other handler than its: it is called where the other would end the job. */
+    const struct comm *comm_for_all = comm_self;
+    if (comm_self && comm_self->errhandler == errhandler_fatal && comm_world->errhandler != errhandler_fatal)
+        comm_for_all = comm_world;
+    if (comm_for_all)
+        return errhandler_raise_on(comm_for_all->errhandler, ERRHANDLER_COMM, comm_for_all->obj.handle, NULL, err, function);
     return errhandler_raise_on(errhandler_fatal, ERRHANDLER_COMM, 0, NULL, err, function);
 }
 
