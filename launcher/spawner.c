@@ -343,7 +343,8 @@ static void on_kill(struct spawner *s, const Motet__SpawnKill *order)
         }
         return;
     }
-    /* Each rank leads a session without a terminal; the kernel drops SIGTSTP for such groups. */
+    /* A rank leads a group, in a session whose terminal is not its own, if there is one; where the kernel counts the group as orphaned it
+     * drops SIGTSTP. */
     int signal = order->signal == SIGTSTP ? SIGSTOP : order->signal;
     list_foreach(it, &job->children) {
         struct child *child = list_entry(it, struct child, node);

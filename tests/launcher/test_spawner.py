@@ -118,11 +118,13 @@ def test_failures_are_told_precisely(spawner, argv, wdir, error):
     assert spawner.run(["echo", "next"]) == ("next\n", 0)
 
 
-def test_directory_umask_and_session(spawner, tmp_path):
+def test_directory_umask_and_group(spawner, tmp_path):
     text, _ = spawner.run(["sh", "-c", "pwd; umask; cut -d' ' -f1,5,6 /proc/$$/stat"], wdir=str(tmp_path), umask=0o027)
     where, mask, ids = text.splitlines()
     assert where == str(tmp_path) and int(mask, 8) == 0o027
-    assert len(set(ids.split())) == 1, "a rank leads its own session and group"
+    pid, group, session = map(int, ids.split())
+    assert pid == group, "a rank leads its own group"
+    assert session == os.getsid(spawner.process.pid), "but stays in the session, by which the kernel shares out the processor"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root changes users")
