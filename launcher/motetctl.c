@@ -268,6 +268,8 @@ static int run(const struct arguments *a)
 
     if (fd < 0) {
         fprintf(stderr, "motetctl: %s\n", why);
+        if (a->report == motetctl_report_doctor)
+            fputs("motetctl: to start it: systemctl start motetd; whether its configuration is good: motetd --check-config\n", stderr);
         return EXIT_FAILED;
     }
     for (json_int_t id = 1; code == 0; id++) {

@@ -38,6 +38,9 @@
 #define BACKOFF_MAX_FACTOR   4u
 /* After the end of a connection that was up: soon enough to see whether the daemon is gone, late enough for its end to be complete. */
 #define RECONNECT_FIRST_NS (100 * CLOCK_NS_PER_MS)
+/* Who closed a connection that it had opened, and lives, opens a new one within this time: only after it does a refusal in the other
+ * direction, which may never have been open, tell that it is gone. */
+#define REOPEN_NS (400 * CLOCK_NS_PER_MS)
 /* The same complaint about the same address is logged once in this time. */
 #define COMPLAIN_EVERY_NS (30 * CLOCK_NS_PER_S)
 
@@ -53,6 +56,7 @@ struct mesh_target {
     /* Incarnation of it of which a refusal tells that it has ended: it took a connection from here before, or closed one itself. For
      * others a refusal may be a firewall's. 0: none. */
     uint32_t linked_epoch;
+    uint64_t proof_from_ns; /* a refusal counts from then on */
     struct mesh_link *current;
     uint64_t next_try_ns;
     uint32_t failures;
@@ -133,7 +137,7 @@ static void target_failed(struct mesh_target *t)
 
 static void connect_failed(struct mesh_target *t, int error)
 {
-    if (error == ECONNREFUSED && t->linked_epoch != 0)
+    if (error == ECONNREFUSED && t->linked_epoch != 0 && clock_now_ns() >= t->proof_from_ns)
         cluster_on_refused(t->mesh->node->cluster, t->node_id, t->linked_epoch);
 }
 
@@ -166,8 +170,10 @@ static void retry_soon(struct mesh *mesh, const struct mesh_link *l, bool proof,
         struct mesh_target *t = list_entry(it, struct mesh_target, link);
         if (t->node_id != l->peer.node_id || strcmp(channel_config(mesh, t->channel)->network, l->peer.network) != 0)
             continue;
-        if (proof)
+        if (proof && t->linked_epoch != l->peer.epoch) {
             t->linked_epoch = l->peer.epoch;
+            t->proof_from_ns = now_ns + REOPEN_NS;
+        }
         t->next_try_ns = now_ns + RECONNECT_FIRST_NS;
     }
 }
@@ -305,6 +311,7 @@ static void peer_up(void *ctx)
     if (l->target) {
         l->target->failures = 0;
         l->target->linked_epoch = l->peer.epoch;
+        l->target->proof_from_ns = 0;
     }
     log_info("link to node %s on network %s is up (%s)", l->peer.node, l->peer.network, l->remote);
     cluster_on_link_up(mesh->node->cluster, l);
