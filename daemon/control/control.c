@@ -79,7 +79,9 @@ static void deliver_to_home(struct node *node, uint32_t src, uint16_t type, cons
     if (type == MOTET__FRAME_TYPE__LAUNCHED) {
         Motet__Launched *msg = motet__launched__unpack(NULL, len, body);
         if (msg) {
+            /* Of a job that has both its home and ranks here, this node may be two places of the tree; a child is below one of them. */
             homes_on_launched(node->homes, src, msg, now_ns);
+            jobs_on_launched(node->jobs, src, msg);
             motet__launched__free_unpacked(msg, NULL);
         }
     } else if (type == MOTET__FRAME_TYPE__RANK_EXIT) {

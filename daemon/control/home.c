@@ -110,6 +110,13 @@ static void to_all(struct homes *homes, struct home *h, uint16_t type, const Pro
             homes->ops->to_node(homes->ctx, h->nodes[n].node_id, type, msg);
 }
 
+/* To those below the home in the tree, who pass it on. */
+static void to_children(struct homes *homes, struct home *h, uint16_t type, const ProtobufCMessage *msg)
+{
+    for (uint32_t i = 0; i < h->start.n_children; i++)
+        homes->ops->to_node(homes->ctx, h->start.children[i], type, msg);
+}
+
 /* JobEnd to everyone; the job is forgotten. */
 static void home_over(struct homes *homes, struct home *h)
 {
@@ -195,7 +202,7 @@ static struct home *home_new(struct homes *homes, struct place_result *placement
         h->n_ranks += (uint32_t)placement->placements[n]->n_ranks;
     h->nodes = calloc(placement->n_placements, sizeof *h->nodes);
     h->ranks = calloc(h->n_ranks, sizeof *h->ranks);
-    if (!h->nodes || !h->ranks) {
+    if (!h->nodes || !h->ranks || start_init_root(&h->start, placement->placements, placement->n_placements) < 0) {
         free(h->nodes);
         free(h->ranks);
         free(h);
@@ -240,7 +247,7 @@ static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Mo
     msg.stdin_to_rank0 = submit->stdin_to_rank0;
     msg.has_umask = submit->has_umask;
     msg.umask = submit->umask;
-    to_all(homes, h, MOTET__FRAME_TYPE__LAUNCH, &msg.base);
+    to_children(homes, h, MOTET__FRAME_TYPE__LAUNCH, &msg.base);
 }
 
 struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gid, const Motet__Submit *submit,
@@ -307,14 +314,12 @@ void homes_on_launched(struct homes *homes, uint32_t src_node, const Motet__Laun
     int n = h ? node_index(h, src_node) : -1;
 
     (void)now_ns;
-    if (n < 0 || h->state != HOME_LAUNCHING || h->nodes[n].launched)
+    if (n < 0 || h->state != HOME_LAUNCHING)
         return;
-    if (!msg->ok) {
+    enum start_next next = start_on_answer(&h->start, src_node, msg->ok);
+    if (next == START_FAILED)
         launch_failed(homes, h, msg->error ? msg->error : "a node refused the job");
-        return;
-    }
-    h->nodes[n].launched = true;
-    if (++h->n_launched < h->placement.n_placements)
+    if (next != START_READY)
         return;
     Motet__Submitted submitted = MOTET__SUBMITTED__INIT;
     submitted.ok = true;
@@ -327,7 +332,7 @@ void homes_on_launched(struct homes *homes, uint32_t src_node, const Motet__Laun
     h->deadline_ns = UINT64_MAX;
     Motet__Start start = MOTET__START__INIT;
     start.job = h->id;
-    to_all(homes, h, MOTET__FRAME_TYPE__START, &start.base);
+    to_children(homes, h, MOTET__FRAME_TYPE__START, &start.base);
 }
 
 /* True when the job was over and is gone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job as a whole, on the node of its mpiexec: places ranks, has every node prepare, starts, gathers exits and output, decides
- * when and why it is over. Speaks by mail with the job's part on each node (job.h). Pure state machine: sockets and clock belong
+ * A job as a whole, on the node of its mpiexec: places ranks, has every node prepare (over the tree of start.h), starts, gathers exits and
+ * output, decides when and why it is over. Speaks by mail with the job's part on each node (job.h). Pure state machine: sockets and clock belong
  * to the caller, so tests and simulation run it alone. Control thread.
  *
  *      submit --> LAUNCHING -- all Launched --> RUNNING -- all exited, all output seen --> over
@@ -23,6 +23,7 @@
 #include <uthash.h>
 
 #include "daemon/control/place.h"
+#include "daemon/control/start.h"
 #include "proto/control.pb-c.h"
 
 enum home_state { HOME_LAUNCHING, HOME_RUNNING, HOME_ENDING };
@@ -51,7 +52,7 @@ struct home_rank {
 
 struct home_node {
     uint32_t node_id;
-    bool launched, lost;
+    bool lost;
     uint64_t received, acknowledged; /* bytes of output */
 };
 
@@ -65,7 +66,8 @@ struct home {
     struct place_result placement;
     struct home_node *nodes; /* one per placement */
     struct home_rank *ranks;
-    uint32_t n_ranks, n_exited, n_streams_open, n_launched;
+    struct start start;
+    uint32_t n_ranks, n_exited, n_streams_open;
     uint64_t since_ns, deadline_ns;
     uint64_t give_up_ns; /* valid when killed */
     uint64_t stdin_sent, stdin_consumed;

@@ -25,10 +25,13 @@
 
 /* A rank whose connection ended must be seen to exit within this time. */
 #define GONE_GRACE_NS (CLOCK_NS_PER_S / 2)
+/* Longer than a home waits for all nodes: then nothing will be started here any more. */
+#define READY_LIMIT_NS (60 * CLOCK_NS_PER_S)
 
 struct jobs {
     struct node *node;
     struct job *table;
+    struct start_over over;
 };
 
 struct jobs *jobs_new(struct node *node)
@@ -183,56 +186,86 @@ static void on_taken(void *ctx, uint64_t total)
 
 static const struct pipes_ops pipes_ops = {.output = on_output, .taken = on_taken};
 
-static void answer_launch(struct node *node, uint32_t home, uint64_t job, const char *error)
+static void answer_launch(struct node *node, uint32_t parent, uint64_t job, const char *error)
 {
     Motet__Launched msg = MOTET__LAUNCHED__INIT;
 
     msg.job = job;
     msg.ok = error == NULL;
     msg.error = (char *)error;
-    mail_send_msg(node->mail, home, MOTET__FRAME_TYPE__LAUNCHED, &msg.base, clock_now_ns());
+    mail_send_msg(node->mail, parent, MOTET__FRAME_TYPE__LAUNCHED, &msg.base, clock_now_ns());
 }
 
-void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len)
+/* An order goes on as it came. */
+static void to_children(struct node *node, const struct start *start, uint16_t type, const uint8_t *body, uint32_t len)
 {
-    Motet__Launch *launch = motet__launch__unpack(NULL, len, body);
-    struct node *node = jobs->node;
-    char error[512] = "";
+    for (uint32_t i = 0; i < start->n_children; i++) {
+        int rc = mail_send(node->mail, start->children[i], type, body, len, clock_now_ns());
+        if (rc < 0)
+            log_error("an order of type %u for node %08x is lost: %s", type, start->children[i], strerror(-rc));
+    }
+}
 
-    if (!launch || launch->home_node != src_node || jobs_find(jobs, launch->job)) {
-        log_warn("launch message from node %08x is not valid, ignoring", src_node);
-        if (launch)
-            motet__launch__free_unpacked(launch, NULL);
-        return;
-    }
-    uint64_t id = launch->job;
-    struct job *job = calloc(1, sizeof *job);
-    if (!job) {
-        motet__launch__free_unpacked(launch, NULL);
-        answer_launch(node, src_node, id, "out of memory");
-        return;
-    }
-    job->node = node;
-    job->launch = launch;
-    job->since_ns = clock_now_ns();
-    int rc = job_build(job, error, sizeof error);
+/* Makes the job's part on this node. 0 or negative errno with the reason; then nothing is left but the launch message. */
+static int prepare(struct jobs *jobs, struct job *job, char *error, size_t size)
+{
+    struct node *node = jobs->node;
+    int rc = job_build(job, error, size);
+
     if (rc == 0 && node->draining) {
-        snprintf(error, sizeof error, "node %s is being shut down", node->config.name);
+        snprintf(error, size, "node %s is being shut down", node->config.name);
         rc = -EINVAL;
     }
     if (rc == 0 && HASH_COUNT(jobs->table) >= node->config.max_jobs) {
-        snprintf(error, sizeof error, "node %s already runs %u jobs (max_jobs)", node->config.name, HASH_COUNT(jobs->table));
+        snprintf(error, size, "node %s already runs %u jobs (max_jobs)", node->config.name, HASH_COUNT(jobs->table));
         rc = -EINVAL;
     }
     if (rc == 0) {
         job->pipes = pipes_new(node->base, job->n_local, &pipes_ops, job);
         rc = job->pipes ? fabric_attach_job(node->fabric, job) : -ENOMEM;
         if (rc < 0)
-            snprintf(error, sizeof error, "node %s: %s", node->config.name, strerror(-rc));
+            snprintf(error, size, "node %s: %s", node->config.name, strerror(-rc));
     }
+    if (rc < 0)
+        pipes_free(job->pipes);
+    return rc;
+}
+
+void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len)
+{
+    Motet__Launch *launch = motet__launch__unpack(NULL, len, body);
+    struct node *node = jobs->node;
+    struct start start;
+    char error[512] = "";
+
+    if (!launch || jobs_find(jobs, launch->job) ||
+        start_init(&start, node->id, launch->home_node, launch->placements, launch->n_placements) < 0 ||
+        start.parent != src_node) {
+        log_warn("launch message from node %08x is not valid, ignoring", src_node);
+        if (launch)
+            motet__launch__free_unpacked(launch, NULL);
+        return;
+    }
+    uint64_t id = launch->job;
+    struct job *job = start_over_has(&jobs->over, id) ? NULL : calloc(1, sizeof *job);
+    if (!job) {
+        bool over = start_over_has(&jobs->over, id);
+        motet__launch__free_unpacked(launch, NULL);
+        if (over)
+            log_info("job %016llx ended before it was to be started here", (unsigned long long)id);
+        else
+            answer_launch(node, src_node, id, "out of memory");
+        return;
+    }
+    /* First, so that all nodes prepare at the same time. */
+    to_children(node, &start, MOTET__FRAME_TYPE__LAUNCH, body, len);
+    job->node = node;
+    job->launch = launch;
+    job->start = start;
+    job->since_ns = clock_now_ns();
+    int rc = prepare(jobs, job, error, sizeof error);
     if (rc < 0) {
         log_notice("job %016llx refused: %s", (unsigned long long)id, error);
-        pipes_free(job->pipes);
         job_build_free(job);
         free(job);
         answer_launch(node, src_node, id, error);
@@ -245,7 +278,21 @@ void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, u
     cluster_note_busy(node->cluster);
     log_info("job %016llx: %u of %u ranks here, for user %u", (unsigned long long)id, job->n_local, job->layout.shape.n_world,
              (unsigned)job->uid);
-    answer_launch(node, src_node, id, NULL);
+    if (start_on_own_ready(&job->start) == START_READY)
+        answer_launch(node, src_node, id, NULL);
+}
+
+void jobs_on_launched(struct jobs *jobs, uint32_t src_node, const Motet__Launched *msg)
+{
+    struct job *job = jobs_find(jobs, msg->job);
+
+    if (!job || job->state != JOB_READY)
+        return;
+    enum start_next next = start_on_answer(&job->start, src_node, msg->ok);
+    if (next == START_READY)
+        answer_launch(jobs->node, job->start.parent, job->id, NULL);
+    else if (next == START_FAILED)
+        answer_launch(jobs->node, job->start.parent, job->id, msg->error ? msg->error : "a node refused the job");
 }
 
 /* Tells home that a rank is over. */
@@ -339,9 +386,10 @@ static struct job *job_from_home(struct jobs *jobs, uint32_t src_node, uint64_t 
 void jobs_on_start(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len)
 {
     Motet__Start *msg = motet__start__unpack(NULL, len, body);
-    struct job *job = msg ? job_from_home(jobs, src_node, msg->job) : NULL;
+    struct job *job = msg ? jobs_find(jobs, msg->job) : NULL;
 
-    if (job && job->state == JOB_READY) {
+    if (job && job->start.parent == src_node && job->state == JOB_READY) {
+        to_children(jobs->node, &job->start, MOTET__FRAME_TYPE__START, body, len);
         job->state = JOB_RUNNING;
         for (uint32_t i = 0; i < job->n_local; i++) {
             int rc = spawn_rank(job, i);
@@ -351,10 +399,24 @@ void jobs_on_start(struct jobs *jobs, uint32_t src_node, const uint8_t *body, ui
                 rank_over(job, &job->ranks[i], 127 << 8, reason);
             }
         }
+        for (uint32_t i = 0; i < job->n_early_signals; i++)
+            spawner_kill(jobs->node->spawner, job->id, -1, job->early_signals[i]);
         update_crowded(jobs);
     }
     if (msg)
         motet__start__free_unpacked(msg, NULL);
+}
+
+/* The job is ended before Start came, which may never come now: its ranks are over without having begun. */
+static void end_unstarted(struct job *job, int signal)
+{
+    job->state = JOB_RUNNING;
+    for (uint32_t i = 0; i < job->n_local; i++) {
+        job->ranks[i].state = JOB_RANK_EXITED;
+        on_output(job, job->ranks[i].world, 1, NULL, 0);
+        on_output(job, job->ranks[i].world, 2, NULL, 0);
+        report_exit(job, &job->ranks[i], signal, NULL);
+    }
 }
 
 void jobs_on_kill(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len)
@@ -362,10 +424,15 @@ void jobs_on_kill(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uin
     Motet__Kill *msg = motet__kill__unpack(NULL, len, body);
     struct job *job = msg ? job_from_home(jobs, src_node, msg->job) : NULL;
 
-    if (job && job->state == JOB_RUNNING && msg->signal > 0 && msg->signal < NSIG) {
+    if (job && msg->signal > 0 && msg->signal < NSIG) {
         if (msg->reason)
             atomic_store_explicit(&((struct segment_header *)job->segment)->aborting, 1, memory_order_relaxed);
-        spawner_kill(jobs->node->spawner, job->id, -1, msg->signal);
+        if (job->state == JOB_RUNNING)
+            spawner_kill(jobs->node->spawner, job->id, -1, msg->signal);
+        else if (msg->reason || msg->signal == SIGKILL)
+            end_unstarted(job, msg->signal);
+        else if (job->n_early_signals < JOB_EARLY_SIGNALS)
+            job->early_signals[job->n_early_signals++] = msg->signal;
     }
     if (msg)
         motet__kill__free_unpacked(msg, NULL);
@@ -378,6 +445,8 @@ void jobs_on_job_end(struct jobs *jobs, uint32_t src_node, const uint8_t *body, 
 
     if (job)
         job_close(job);
+    else if (msg && !jobs_find(jobs, msg->job))
+        start_over_note(&jobs->over, msg->job);
     if (msg)
         motet__job_end__free_unpacked(msg, NULL);
 }
@@ -638,7 +707,14 @@ void job_on_disconnect(struct job *job, uint32_t local)
 
 void jobs_tick(struct jobs *jobs, uint64_t now_ns)
 {
-    for (struct job *job = jobs->table; job; job = job->hh.next) {
+    struct job *job, *next;
+
+    HASH_ITER(hh, jobs->table, job, next) {
+        if (job->state == JOB_READY && now_ns - job->since_ns > READY_LIMIT_NS) {
+            log_warn("job %016llx was prepared here and is never started, forgetting it", (unsigned long long)job->id);
+            job_close(job);
+            continue;
+        }
         for (uint32_t i = 0; job->state == JOB_RUNNING && i < job->n_local; i++) {
             struct job_rank *r = &job->ranks[i];
             if (r->gone_ns == 0 || r->state == JOB_RANK_EXITED || now_ns - r->gone_ns < GONE_GRACE_NS)

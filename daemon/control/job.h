@@ -3,6 +3,9 @@
  * A job's part on this node: the segment, the ranks' processes, their connections and their output. The other half, the job as a
  * whole, is home.h on the node of its mpiexec; the two speak by mail only, also when they are in one daemon. Control thread.
  *
+ * Launch and Start come from the parent in the tree of start.h and go on to the children, whose answers are gathered; all else comes from
+ * the home itself and may overtake them.
+ *
  *      (none) -- Launch: segment, channels --> READY -- Start --> RUNNING -- JobEnd, or home lost --> CLOSING --> (none)
  *                                                `----------------- JobEnd ---------------------------^
  *
@@ -20,6 +23,7 @@
 #include <uthash.h>
 
 #include "base/list.h"
+#include "daemon/control/start.h"
 #include "proto/attach.h"
 #include "proto/control.pb-c.h"
 #include "proto/segment.h"
@@ -28,6 +32,9 @@ struct channel_job;
 struct node;
 struct session;
 struct pipes;
+
+/* More are not kept. */
+#define JOB_EARLY_SIGNALS 8
 
 enum job_state { JOB_READY, JOB_RUNNING, JOB_CLOSING };
 enum job_rank_state { JOB_RANK_PLANNED, JOB_RANK_STARTING, JOB_RANK_RUNNING, JOB_RANK_EXITED };
@@ -57,6 +64,10 @@ struct job {
     char name[SEGMENT_JOB_NAME];
     enum job_state state;
     uint64_t since_ns;
+    struct start start;
+    /* Signals for the ranks that came before Start did. */
+    int early_signals[JOB_EARLY_SIGNALS];
+    uint32_t n_early_signals;
     Motet__Launch *launch;
     /* Segment. */
     int segment_fd;
@@ -89,7 +100,9 @@ unsigned jobs_count(const struct jobs *jobs);
 /* True if some job has ranks here and on other nodes. */
 bool jobs_networked(const struct jobs *jobs);
 
-/* Mail from the home node. */
+/* A child's answer to Launch. */
+void jobs_on_launched(struct jobs *jobs, uint32_t src_node, const Motet__Launched *msg);
+/* Mail from the parent (Launch, Start) and from the home node. */
 void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);
 void jobs_on_start(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);
 void jobs_on_kill(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);

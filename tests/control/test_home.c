@@ -134,8 +134,9 @@ static struct home *running(struct world *w)
 {
     world_init(w);
     struct home *h = submit(w);
-    for (uint32_t n = 1; n <= 3; n++)
-        launched(w, h->id, n, NULL);
+    /* Node 3 is below node 2 in the tree, which answers for both. */
+    launched(w, h->id, 1, NULL);
+    launched(w, h->id, 2, NULL);
     assert_int_equal(h->state, HOME_RUNNING);
     return h;
 }
@@ -197,8 +198,8 @@ static void test_good(void **state)
 
     (void)state;
     for (int n = 1; n <= 3; n++) {
-        assert_int_equal(w.sent[n][MOTET__FRAME_TYPE__LAUNCH], 1);
-        assert_int_equal(w.sent[n][MOTET__FRAME_TYPE__START], 1);
+        assert_int_equal(w.sent[n][MOTET__FRAME_TYPE__LAUNCH], n < 3);
+        assert_int_equal(w.sent[n][MOTET__FRAME_TYPE__START], n < 3);
     }
     assert_int_equal(w.sent[0][MOTET__FRAME_TYPE__SUBMITTED], 1);
     all_over(&w, id, 0);
@@ -215,10 +216,10 @@ static void test_start_waits_for_all(void **state)
     struct home *h = submit(&w);
     uint64_t id = h->id;
     launched(&w, id, 1, NULL);
-    launched(&w, id, 2, NULL);
-    launched(&w, id, 2, NULL);
+    launched(&w, id, 1, NULL);
+    launched(&w, id, 3, NULL);
     assert_int_equal(w.sent[1][MOTET__FRAME_TYPE__START], 0);
-    launched(&w, id, 3, "no room");
+    launched(&w, id, 2, "no room");
     assert_null(homes_find(w.homes, id));
     assert_string_equal(w.submit_error, "no room");
     assert_int_equal(w.sent[2][MOTET__FRAME_TYPE__JOB_END], 1);
