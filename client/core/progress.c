@@ -217,7 +217,8 @@ void progress_wait_idle(struct progress_wait *w)
         progress_sleep();
         return;
     }
-    if (many || outbox_needs_channel || w->idle_polls > SPIN_POLLS) {
+    /* Another thread of this process that is inside waits for the lock, and perhaps for this core. */
+    if (many || outbox_needs_channel || w->idle_polls > SPIN_POLLS || lock_n_inside() > 1) {
         yield_once();
     } else {
         lock_pause();
