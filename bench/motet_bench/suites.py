@@ -49,6 +49,7 @@ def node(bench):
         ('rate', [8] if quick else [], 2),
         ('match', [0, 1000] if quick else [], 2),
         ('overlap', [4 * MIB] if quick else [], 2),
+        ('threads', [], 2),
     ])
     ring = bench.programs.plain('ring')
     for _ in range(bench.repeats):

@@ -95,7 +95,7 @@ static void pin(void)
 
 static const struct measure *find(const char *name)
 {
-    const struct measure *const tables[] = {measures_p2p, measures_coll, measures_wait};
+    const struct measure *const tables[] = {measures_p2p, measures_coll, measures_wait, measures_threads};
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct measure *m = tables[i]; m->name; m++)
@@ -113,7 +113,13 @@ int main(int argc, char **argv)
         return 2;
     }
     pin();
-    MPI_Init(&argc, &argv);
+    /* Nobody pays for threads but those who measure them. */
+    int provided, wanted = strcmp(m->name, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, wanted, &provided);
+    if (provided < wanted) {
+        fprintf(stderr, "mpi_measure: MPI_THREAD_MULTIPLE was refused\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &measure_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &measure_size);
     if (measure_size < m->min_ranks) {
