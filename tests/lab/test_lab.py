@@ -88,6 +88,17 @@ def test_exit_codes_and_working_directory(wires, tmp_path):
     assert 'there are a1 a2' in wires.lab('log', 'zz', check=False).stderr
 
 
+def test_networks_called_like_words_of_ip(new_lab, tmp_path):
+    """An interface has its network's name, and ip takes "a" for the beginning of "address"."""
+    file = tmp_path / 'words.lab'
+    file.write_text(''.join(f'[network {name}]\nnodes = n1 n2\n' for name in ('a', 'up', 'dev', 'name', 'mtu')))
+    lab = new_lab(str(file), daemons=False)
+    shown = lab.on('n2', 'ip', '-br', 'addr').stdout
+    assert all(f'10.{index}.0.2/24' in shown for index in range(1, 6)), shown
+    lab.lab('cut', 'n2', 'a')
+    lab.lab('heal', 'n2', 'a')
+
+
 def test_rate_is_kept(new_lab, tmp_path):
     file = tmp_path / 'slow.lab'
     file.write_text('[network slow]\nrate = 80mbit\nnodes = s1 s2\n')

@@ -68,23 +68,23 @@ def shape(process, device, network):
 
 
 def build_closet(closet, cluster):
-    ip_batch(closet, ['link set lo up'])
+    ip_batch(closet, ['link set dev lo up'])
     for network in cluster.networks:
         bridge = bridge_name(network)
-        ip_batch(closet, [f'link add {bridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0',
-                          f'link set {bridge} mtu {network.mtu}', f'link set {bridge} up'])
+        ip_batch(closet, [f'link add name {bridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0',
+                          f'link set dev {bridge} mtu {network.mtu}', f'link set dev {bridge} up'])
 
 
 def connect(closet, node, node_process, node_pid):
     """Wires one node to all its networks. `node_pid` as the caller's /proc knows it."""
-    ip_batch(node_process, ['link set lo up'])
+    ip_batch(node_process, ['link set dev lo up'])
     for network in node.networks:
         port = port_name(network, node)
         ip_batch(closet, [
-            f'link add {port} mtu {network.mtu} type veth peer name {network.name} mtu {network.mtu} netns {node_pid}',
-            f'link set {port} master {bridge_name(network)}', f'link set {port} up'])
+            f'link add name {port} mtu {network.mtu} type veth peer name {network.name} mtu {network.mtu} netns {node_pid}',
+            f'link set dev {port} master {bridge_name(network)}', f'link set dev {port} up'])
         ip_batch(node_process, [f'addr add {network.address(node)}/24 dev {network.name}',
-                                f'link set {network.name} up'])
+                                f'link set dev {network.name} up'])
         shape(closet, port, network)
         shape(node_process, network.name, network)
 
@@ -93,10 +93,10 @@ def cut(closet, network, node, silent):
     if silent:  # state 0 is "disabled": the port takes and gives nothing, the carrier stays
         run_in(closet, ['bridge', 'link', 'set', 'dev', port_name(network, node), 'state', '0'])
     else:
-        ip_batch(closet, [f'link set {port_name(network, node)} down'])
+        ip_batch(closet, [f'link set dev {port_name(network, node)} down'])
 
 
 def heal(closet, network, node):
     port = port_name(network, node)
-    ip_batch(closet, [f'link set {port} up'])
+    ip_batch(closet, [f'link set dev {port} up'])
     run_in(closet, ['bridge', 'link', 'set', 'dev', port, 'state', '3'])
