@@ -3,11 +3,13 @@
 
 #include "client/coll/coll.h"
 #include "client/coll/shared.h"
+#include "client/coll/table.h"
 #include "client/core/err.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* What an algorithm cannot do without. */
 enum {
@@ -66,66 +68,65 @@ static const struct {
 #define ANY_BYTES INT64_MAX
 #define ANY_RANKS INT32_MAX
 
-/* The first rule that fits decides: at most so many bytes and between so many ranks. Short messages are bound
- * by the number of rounds, long ones by the bytes that each rank moves; the borders are where the two cost
- * the same at the half round trip (0.3 us) and bandwidth (10 GB/s) of a node, and are not sensitive: a
- * network has both some ten times worse. A border between networks is worth more than any round, hence the
- * node rules come first. */
-static const struct rule {
-    enum select_name name;
-    MPI_Count max_bytes;
-    int min_ranks, max_ranks;
-} rules[] = {
-    {BARRIER_NODES, ANY_BYTES, 2, ANY_RANKS},
-    {BARRIER_SHARED, ANY_BYTES, 2, ANY_RANKS},
-    {BARRIER_DISSEMINATION, ANY_BYTES, 1, ANY_RANKS},
+/* The first rule that fits decides. The rules within a node are what bench/tune measured with 2, 4 and 8 ranks on two cores; the borders
+ * are not sensitive. A border between nodes is worth more than any round, hence the node rules come first; messages
+ * between nodes are bound by rounds when short and by bytes when long, as on a node but ten times slower in both.
+ */
+static const struct select_rule rules[] = {
+    {BARRIER_NODES, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {BARRIER_SHARED, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {BARRIER_DISSEMINATION, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
-    {BCAST_NODES, ANY_BYTES, 2, ANY_RANKS},
-    {BCAST_SHARED, 16 << 10, 2, 2},
-    {BCAST_SHARED, 1 << 20, 3, ANY_RANKS},
-    {BCAST_BINOMIAL, ANY_BYTES, 1, 2},
-    {BCAST_BINOMIAL, 32 << 10, 3, ANY_RANKS},
-    {BCAST_BINOMIAL, 128 << 10, 3, 4},
-    {BCAST_PIPELINE, ANY_BYTES, 3, 8},
-    {BCAST_SCATTER_ALLGATHER, ANY_BYTES, 9, ANY_RANKS},
+    {BCAST_NODES, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {BCAST_SHARED, 48 << 10, 2, 2, SELECT_ANY_SHAPE},
+    {BCAST_SHARED, 2 << 20, 3, ANY_RANKS, SELECT_ANY_SHAPE},
+    {BCAST_BINOMIAL, ANY_BYTES, 1, 2, SELECT_ANY_SHAPE},
+    {BCAST_BINOMIAL, 32 << 10, 3, ANY_RANKS, SELECT_ANY_SHAPE},
+    {BCAST_BINOMIAL, 128 << 10, 3, 4, SELECT_ANY_SHAPE},
+    {BCAST_PIPELINE, ANY_BYTES, 3, 8, SELECT_ANY_SHAPE},
+    {BCAST_SCATTER_ALLGATHER, ANY_BYTES, 9, ANY_RANKS, SELECT_ANY_SHAPE},
 
-    {GATHER_SHARED, 4 << 10, 2, ANY_RANKS},
-    {GATHER_BINOMIAL, 1 << 10, 4, ANY_RANKS},
-    {GATHER_LINEAR, ANY_BYTES, 1, ANY_RANKS},
-    {SCATTER_SHARED, 4 << 10, 2, ANY_RANKS},
-    {SCATTER_BINOMIAL, 1 << 10, 4, ANY_RANKS},
-    {SCATTER_LINEAR, ANY_BYTES, 1, ANY_RANKS},
+    {GATHER_SHARED, 32 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {GATHER_BINOMIAL, 1 << 10, 4, ANY_RANKS, SELECT_ANY_SHAPE},
+    {GATHER_LINEAR, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
+    {SCATTER_SHARED, 32 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {SCATTER_BINOMIAL, 1 << 10, 4, ANY_RANKS, SELECT_ANY_SHAPE},
+    {SCATTER_LINEAR, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
-    {ALLGATHER_SHARED, 512 << 10, 2, ANY_RANKS},
-    {ALLGATHER_RECURSIVE_DOUBLING, 64 << 10, 2, ANY_RANKS},
-    {ALLGATHER_BRUCK, 32 << 10, 2, ANY_RANKS},
-    {ALLGATHER_RING, ANY_BYTES, 1, ANY_RANKS},
+    {ALLGATHER_SHARED, 512 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLGATHER_RECURSIVE_DOUBLING, 64 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLGATHER_BRUCK, 32 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLGATHER_RING, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
-    {ALLTOALL_SHARED, 4 << 10, 2, ANY_RANKS},
-    {ALLTOALL_BRUCK, 256, 8, ANY_RANKS},
-    {ALLTOALL_LINEAR, 32 << 10, 1, ANY_RANKS},
-    {ALLTOALL_PAIRWISE, ANY_BYTES, 1, ANY_RANKS},
+    {ALLTOALL_SHARED, 8 << 10, 2, 2, SELECT_ANY_SHAPE},
+    {ALLTOALL_SHARED, 32 << 10, 3, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLTOALL_BRUCK, 256, 8, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLTOALL_LINEAR, 32 << 10, 1, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLTOALL_PAIRWISE, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
-    {REDUCE_NODES, ANY_BYTES, 2, ANY_RANKS},
-    {REDUCE_SHARED, 8 << 10, 2, ANY_RANKS},
-    {REDUCE_BINOMIAL, 16 << 10, 1, ANY_RANKS},
-    {REDUCE_BINOMIAL, ANY_BYTES, 1, 2},
-    {REDUCE_RABENSEIFNER, ANY_BYTES, 3, ANY_RANKS},
+    {REDUCE_NODES, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {REDUCE_SHARED, 128 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {REDUCE_BINOMIAL, 16 << 10, 1, ANY_RANKS, SELECT_ANY_SHAPE},
+    {REDUCE_BINOMIAL, ANY_BYTES, 1, 2, SELECT_ANY_SHAPE},
+    {REDUCE_RABENSEIFNER, ANY_BYTES, 3, ANY_RANKS, SELECT_ANY_SHAPE},
 
-    {ALLREDUCE_NODES, ANY_BYTES, 2, ANY_RANKS},
-    {ALLREDUCE_SHARED, 4 << 10, 2, ANY_RANKS},
-    {ALLREDUCE_RECURSIVE_DOUBLING, 8 << 10, 1, ANY_RANKS},
-    {ALLREDUCE_RABENSEIFNER, 4 << 20, 2, ANY_RANKS},
-    {ALLREDUCE_RING, ANY_BYTES, 5, ANY_RANKS},
-    {ALLREDUCE_RABENSEIFNER, ANY_BYTES, 2, ANY_RANKS},
+    {ALLREDUCE_NODES, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLREDUCE_SHARED, 16 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLREDUCE_RECURSIVE_DOUBLING, 8 << 10, 1, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLREDUCE_RING, ANY_BYTES, 2, 2, SELECT_ANY_SHAPE},
+    {ALLREDUCE_RABENSEIFNER, 4 << 20, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLREDUCE_RING, ANY_BYTES, 5, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLREDUCE_RABENSEIFNER, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
 
-    {REDUCE_SCATTER_SHARED, 32 << 10, 2, ANY_RANKS},
-    {REDUCE_SCATTER_HALVING, 256 << 10, 2, ANY_RANKS},
-    {REDUCE_SCATTER_PAIRWISE, ANY_BYTES, 2, ANY_RANKS},
-    {REDUCE_SCATTER_REDUCE_SCATTER, ANY_BYTES, 1, ANY_RANKS},
+    {REDUCE_SCATTER_SHARED, 32 << 10, 2, 2, SELECT_ANY_SHAPE},
+    {REDUCE_SCATTER_SHARED, 128 << 10, 3, 5, SELECT_ANY_SHAPE},
+    {REDUCE_SCATTER_SHARED, 512 << 10, 6, ANY_RANKS, SELECT_ANY_SHAPE},
+    {REDUCE_SCATTER_HALVING, 256 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {REDUCE_SCATTER_PAIRWISE, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {REDUCE_SCATTER_REDUCE_SCATTER, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
-    {SCAN_SHARED, 512 << 10, 2, ANY_RANKS},
-    {SCAN_DOUBLING, ANY_BYTES, 1, ANY_RANKS},
+    {SCAN_SHARED, 512 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
+    {SCAN_DOUBLING, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 };
 
 static const char *const family_names[SELECT_FAMILIES] = {
@@ -142,6 +143,7 @@ static const char *const family_names[SELECT_FAMILIES] = {
 };
 
 static int first_rule[SELECT_FAMILIES + 1];
+static struct table table; /* rules of the file */
 static int forced[SELECT_FAMILIES]; /* enum select_name, or -1 */
 
 /* Can the largest publication of a step be made? A broadcast is cut into segments. */
@@ -170,18 +172,60 @@ static bool fits(enum select_name name, const struct schedule *s, MPI_Count n_by
     return !(needs & NEEDS_ORDER) || regular || c->in_order;
 }
 
+static enum select_shape shape_of(const struct schedule *s)
+{
+    const struct coll_comm *c = comm_is_inter(s->view.comm) ? NULL : coll_shape_of(s->view.comm);
+    if (!c || c->n_nodes == 1 || s->view.map == c->members)
+        return SELECT_ONE_NODE;
+    return SELECT_SEVERAL_NODES;
+}
+
+/* The first of the rules that fits, or -1. */
+static int first_fit(const struct select_rule *list, int n, const struct schedule *s, MPI_Count n_bytes, bool regular)
+{
+    for (int i = 0; i < n; i++)
+        if (n_bytes <= list[i].max_bytes && s->view.size >= list[i].min_ranks && s->view.size <= list[i].max_ranks &&
+            (list[i].shape == SELECT_ANY_SHAPE || list[i].shape == shape_of(s)) &&
+            fits(list[i].name, s, n_bytes, regular))
+            return (int)list[i].name;
+    return -1;
+}
+
 enum select_name select_algorithm(enum select_family family, const struct schedule *s, MPI_Count n_bytes,
                                   bool regular)
 {
     if (forced[family] >= 0 && fits((enum select_name)forced[family], s, n_bytes, regular))
         return (enum select_name)forced[family];
-    for (int i = first_rule[family]; i < first_rule[family + 1] - 1; i++) {
-        const struct rule *rule = &rules[i];
-        if (n_bytes <= rule->max_bytes && s->view.size >= rule->min_ranks &&
-            s->view.size <= rule->max_ranks && fits(rule->name, s, n_bytes, regular))
-            return rule->name;
-    }
-    return rules[first_rule[family + 1] - 1].name; /* the last rule of each family fits always */
+    int name = table.n[family] ? first_fit(table.rules[family], table.n[family], s, n_bytes, regular) : -1;
+    if (name < 0)
+        name = first_fit(&rules[first_rule[family]], first_rule[family + 1] - first_rule[family], s, n_bytes, regular);
+    /* The last rule of each family fits always. */
+    return name >= 0 ? (enum select_name)name : rules[first_rule[family + 1] - 1].name;
+}
+
+int select_family_of(const char *name)
+{
+    for (int family = 0; family < SELECT_FAMILIES; family++)
+        if (strcasecmp(family_names[family], name) == 0)
+            return family;
+    return -1;
+}
+
+int select_name_of(enum select_family family, const char *name)
+{
+    for (int i = 0; i < SELECT_NAMES; i++)
+        if (algorithms[i].family == family && strcmp(algorithms[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+void select_list(enum select_family family, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (int i = 0; i < SELECT_NAMES; i++)
+        if (algorithms[i].family == family && at < size)
+            at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", algorithms[i].name);
 }
 
 static int read_forced(enum select_family family)
@@ -192,13 +236,12 @@ static int read_forced(enum select_family family)
     forced[family] = -1;
     if (!value || !*value)
         return MPI_SUCCESS;
-    for (int i = 0; i < SELECT_NAMES; i++) {
-        if (algorithms[i].family == family && strcmp(algorithms[i].name, value) == 0) {
-            forced[family] = i;
-            return MPI_SUCCESS;
-        }
-    }
-    return err_set(MPI_ERR_OTHER, "%s=%s names no algorithm of this collective", variable, value);
+    forced[family] = select_name_of(family, value);
+    if (forced[family] >= 0)
+        return MPI_SUCCESS;
+    char names[256];
+    select_list(family, names, sizeof names);
+    return err_set(MPI_ERR_OTHER, "%s=%s names no algorithm of this collective (%s)", variable, value, names);
 }
 
 int select_init(void)
@@ -213,5 +256,5 @@ int select_init(void)
             return err;
     }
     first_rule[SELECT_FAMILIES] = n_rules;
-    return MPI_SUCCESS;
+    return table_load(&table);
 }

@@ -4,7 +4,7 @@
  *
  * All ranks of a call must choose alike, so a choice depends only on what every rank knows.
  * MOTET_COLL_<FAMILY>=<name> (MOTET_COLL_BCAST=pipeline) forces an algorithm wherever it is applicable, for
- * tests and measurements.
+ * tests and measurements. A file (table.h) puts rules before those of the library.
  */
 #ifndef MOTET_CLIENT_COLL_SELECT_H
 #define MOTET_CLIENT_COLL_SELECT_H
@@ -70,6 +70,25 @@ enum select_name {
  * regular: the operation commutes (reductions), or all blocks are of one size (allgather, alltoall). */
 enum select_name select_algorithm(enum select_family family, const struct schedule *s, MPI_Count n_bytes,
                                   bool regular);
+
+/* ---- the table ---- */
+
+/* Where a rule holds: the ranks run on one node, on several of one network, on several networks. */
+enum select_shape { SELECT_ANY_SHAPE, SELECT_ONE_NODE, SELECT_SEVERAL_NODES, SELECT_SEVERAL_NETWORKS };
+
+/* At most so many bytes, between so many ranks, on such a shape. */
+struct select_rule {
+    enum select_name name;
+    MPI_Count max_bytes;
+    int min_ranks, max_ranks;
+    enum select_shape shape;
+};
+
+/* By name, as environment and file know them ("bcast", "pipeline"); -1: there is none. */
+int select_family_of(const char *name);
+int select_name_of(enum select_family family, const char *name);
+/* The names of a family's algorithms, "a, b, c", for messages. */
+void select_list(enum select_family family, char *out, size_t size);
 
 /* Reads MOTET_COLL_*. MPI_ERR_OTHER with a text for a name that does not exist. */
 int select_init(void);

@@ -53,7 +53,7 @@ ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
 HOMES = {
     'event2/': ['daemon/control/', 'daemon/main', 'daemon/node'],
     'rdma/': ['daemon/channel/net_ofi', 'daemon/channel/ofi_load'],
-    'jansson.h': ['daemon/control/status', 'launcher/motetctl'],
+    'jansson.h': ['client/coll/table', 'daemon/control/status', 'launcher/motetctl'],
     'systemd/': ['daemon/control/service', 'daemon/control/journal', 'base/log'],
 }
 
