@@ -5,6 +5,7 @@
 #include "client/coll/shared.h"
 #include "client/core/err.h"
 #include "client/link/exchange.h"
+#include "client/p2p/board.h"
 #include "client/p2p/p2p.h"
 
 #include <assert.h>
@@ -69,6 +70,7 @@ static void init(struct schedule *s, struct comm *comm, bool recording)
     s->n_steps = s->max_steps = 0;
     s->n_posts = 0;
     s->next_step = 0;
+    s->record = NULL;
     s->advancing = false;
 }
 
@@ -672,7 +674,7 @@ static bool run_shared_step(struct schedule *s, const struct schedule_step *step
     return true;
 }
 
-enum progress_news schedule_news(const struct schedule *s)
+enum progress_news schedule_news(struct schedule *s)
 {
     if (s->next_step >= s->n_steps)
         return PROGRESS_NO_NEWS;
@@ -682,9 +684,10 @@ enum progress_news schedule_news(const struct schedule *s)
     case STEP_GET:
     case STEP_GET_REDUCE:
     case STEP_AWAIT:
-        return exchange_peek(step->shared.exchange, (uint32_t)step->peer, step->shared.step, &len)
-                   ? PROGRESS_NEWS
-                   : PROGRESS_NO_NEWS;
+        if (exchange_peek(step->shared.exchange, (uint32_t)step->peer, step->shared.step, &len))
+            return PROGRESS_NEWS;
+        shared_show(&step->shared, step->peer, &s->record);
+        return PROGRESS_NO_NEWS;
     case STEP_CLAIM:
     case STEP_FINISH:
         return PROGRESS_SOON;
@@ -765,8 +768,10 @@ bool schedule_advance(struct schedule *s)
     while (s->next_step < s->n_steps && run_step(s, &s->steps[s->next_step]))
         s->next_step++;
     bool at_end = s->next_step == s->n_steps && all_complete(s);
-    if (at_end)
+    if (at_end) {
         finish_all(s);
+        board_hide(&s->record);
+    }
     s->advancing = false;
     return at_end;
 }

@@ -32,6 +32,7 @@
 #define SCHEDULE_SCRATCH_BYTES  1024
 
 struct exchange;
+struct queue_record;
 struct schedule_step;
 struct schedule_temp;
 
@@ -64,6 +65,7 @@ struct schedule {
     int n_steps, max_steps;
     int n_posts;    /* send and receive steps since the last full wait while recording */
     int next_step;  /* where the run stands */
+    struct queue_record *record; /* shows what it waits for in the exchange, or NULL */
     bool advancing; /* guards against progress called from within a step */
 
     struct request *inline_pending[SCHEDULE_INLINE_PENDING];
@@ -84,7 +86,7 @@ void schedule_free(struct schedule *s); /* NULL is fine */
 bool schedule_advance(struct schedule *s);
 void schedule_rewind(struct schedule *s);
 /* What a recorded schedule that does not advance waits for in the exchange: the answer to progress_on_sleep. */
-enum progress_news schedule_news(const struct schedule *s);
+enum progress_news schedule_news(struct schedule *s);
 
 /* Runs the following calls over another view; the old one is returned for restoring. */
 struct schedule_view schedule_enter(struct schedule *s, struct schedule_view view);
@@ -121,6 +123,8 @@ void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count 
 struct shared {
     struct exchange *exchange;
     uint64_t step;
+    struct comm *comm;
+    int tag;
 };
 
 /* A publication: room for n_bytes, filled piece by piece (nothing else may come in between), then shown to all members or

@@ -4,6 +4,8 @@
 #include "client/core/group.h"
 #include "client/core/job.h"
 #include "client/link/exchange.h"
+#include "client/p2p/board.h"
+#include "client/p2p/p2p.h"
 
 #include <stdlib.h>
 
@@ -115,7 +117,7 @@ bool shared_available(const struct schedule *s)
 struct shared shared_begin(const struct schedule *s)
 {
     struct exchange *x = exchange_of(s);
-    return (struct shared){x, exchange_take(x)};
+    return (struct shared){x, exchange_take(x), s->view.comm, s->tag};
 }
 
 void shared_look_ahead(const struct schedule *s, const struct shared *sh)
@@ -133,6 +135,7 @@ MPI_Count shared_max_bytes(void)
 struct waiter {
     const struct shared *shared;
     int member; /* -1: for room */
+    struct queue_record *record;
     struct waiter *next;
 };
 static struct waiter *waiters;
@@ -143,6 +146,13 @@ static void leave(struct waiter *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
+    board_hide(&w->record);
+}
+
+void shared_show(const struct shared *sh, int member, struct queue_record **record)
+{
+    int rank = sh->comm->coll->members[member];
+    board_show_wait(record, sh->comm->context_id + P2P_CONTEXT_COLL, rank, sh->comm->group->procs[rank], sh->tag);
 }
 
 const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_len)
@@ -179,11 +189,13 @@ enum progress_news shared_news(void)
 {
     enum progress_news news = PROGRESS_NO_NEWS;
     uint32_t len;
-    for (const struct waiter *w = waiters; w; w = w->next) {
+    for (struct waiter *w = waiters; w; w = w->next) {
         if (w->member < 0)
             news = PROGRESS_SOON;
         else if (exchange_peek(w->shared->exchange, (uint32_t)w->member, w->shared->step, &len))
             return PROGRESS_NEWS;
+        else
+            shared_show(w->shared, w->member, &w->record);
     }
     return news;
 }

@@ -38,7 +38,9 @@ MPI_Count shared_max_bytes(void);
 /* Wait (blocking calls). */
 const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_len);
 void *shared_wait_room(const struct shared *sh, uint32_t n_bytes);
-/* Of blocking waits, for progress_on_sleep. */
+/* Shows on the board that a step waits for a member. */
+void shared_show(const struct shared *sh, int member, struct queue_record **record);
+/* Of blocking waits, for progress_on_sleep: whoever goes to sleep is shown on the board. */
 enum progress_news shared_news(void);
 
 /* ---- algorithms; arguments as in algorithms.h ---- */

@@ -82,6 +82,23 @@ void board_show_unexpected(struct unexpected *u)
     show(r, QUEUE_UNEXPECTED);
 }
 
+void board_show_wait(struct queue_record **record, uint32_t context, int peer, int32_t peer_world, int tag)
+{
+    struct queue_record *r = *record;
+
+    if (r && r->peer == peer && r->tag == tag && r->context == context)
+        return; /* still the same: its age counts */
+    if (!r && !(r = *record = take()))
+        return;
+    atomic_store_explicit(&r->state, QUEUE_FREE, memory_order_relaxed);
+    r->context = context;
+    r->peer = peer;
+    r->tag = tag;
+    r->bytes = r->done_bytes = 0;
+    r->peer_world = peer_world;
+    show(r, QUEUE_POSTED);
+}
+
 void board_moved(struct transfer *t)
 {
     if (t->record)
