@@ -45,7 +45,7 @@ struct attach_reply {
     struct segment_shape shape;
     char text[128];
 };
-static_assert(sizeof(struct attach_reply) == 192, "attach reply");
+static_assert(sizeof(struct attach_reply) == 196, "attach reply");
 
 struct attach_abort {
     int32_t code;

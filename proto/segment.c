@@ -34,7 +34,7 @@ int segment_shape_check(const struct segment_shape *shape)
 {
     if (shape->n_local == 0 || shape->n_local > SEGMENT_MAX_LOCAL || shape->n_world < shape->n_local ||
         shape->n_world > 1u << 22 || shape->n_nodes == 0 || shape->n_nodes > HOP_MAX_NODES ||
-        shape->n_channels > HOP_MAX_CHANNELS || shape->board_records < 64 || shape->board_records > 1u << 20)
+        shape->n_channels > HOP_MAX_CHANNELS || shape->n_networks > SEGMENT_MAX_NETWORKS || shape->board_records < 64 || shape->board_records > 1u << 20)
         return -EINVAL;
     if (shape->exchange_bytes != 0 && (shape->exchange_bytes < 4096 || shape->exchange_bytes > 1u << 26 ||
                                        (shape->exchange_bytes & (shape->exchange_bytes - 1)) != 0))
@@ -58,6 +58,11 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
     at += sizeof(struct segment_world) * shape->n_world;
     l->nodes_off = at = (at + 63) & ~(size_t)63;
     at += sizeof(struct segment_node) * shape->n_nodes;
+
+    l->networks_off = at;
+    at += sizeof(struct segment_network) * shape->n_networks;
+    l->on_network_off = at;
+    at += (size_t)shape->n_networks * shape->n_nodes;
 
     l->bells_off = at = page_align(at);
     at += sizeof(struct bell) * shape->n_channels;

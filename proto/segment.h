@@ -4,7 +4,7 @@
  * ranks, so messages may wait in it for a rank that has not started. All ranks of the job on the node and the daemon map it; no
  * one else can. It is sparse: pages exist for what was used.
  *
- * Contents, in order: header, table of world ranks, table of nodes, one bell per channel, one area per local rank (bell, board of
+ * Contents, in order: header, table of world ranks, table of nodes, table of networks and who is on them, one bell per channel, one area per local rank (bell, board of
  * queue records), rings rank to rank (one per ordered pair), rings rank to channel and channel to rank, cells of the exchange. A channel thread has one
  * bell (and one eventfd) per job, so that no job can touch what wakes another one.
  */
@@ -20,10 +20,11 @@
 #include "proto/ring.h"
 
 #define SEGMENT_MAGIC     0x4d4f5453u /* "MOTS" */
-#define SEGMENT_VERSION   2u
+#define SEGMENT_VERSION   3u
 #define SEGMENT_MAX_LOCAL 256u
 #define SEGMENT_NODE_NAME 64u
 #define SEGMENT_JOB_NAME  64u
+#define SEGMENT_MAX_NETWORKS 256u
 
 enum wait_mode { WAIT_ADAPTIVE = 0, WAIT_SPIN = 1, WAIT_EVENT = 2, WAIT_N_MODES };
 
@@ -38,8 +39,9 @@ struct segment_shape {
     struct ring_shape up;    /* rank to channel */
     struct ring_shape down;  /* channel to rank */
     uint32_t exchange_bytes; /* data of a cell of the exchange, a power of two; 0: no exchange */
+    uint32_t n_networks;     /* that nodes of the job are on, at most SEGMENT_MAX_NETWORKS */
 };
-static_assert(sizeof(struct segment_shape) == 48, "segment shape");
+static_assert(sizeof(struct segment_shape) == 52, "segment shape");
 
 /* Fills board and ring shapes with the defaults for these numbers (smaller local rings when many ranks share the node). */
 void segment_shape_defaults(struct segment_shape *shape);
@@ -54,7 +56,7 @@ struct segment_header {
     _Atomic uint32_t wait_mode; /* enum wait_mode; the daemon may change it while the job runs */
     _Atomic uint32_t aborting;  /* 1: the job is being torn down */
     char job_name[SEGMENT_JOB_NAME];
-    uint8_t reserved[56];
+    uint8_t reserved[52];
 };
 static_assert(sizeof(struct segment_header) == 192, "segment header");
 
@@ -71,6 +73,13 @@ struct segment_node {
     char name[SEGMENT_NODE_NAME - 8];
 };
 static_assert(sizeof(struct segment_node) == 64, "segment node");
+
+/* One per network that nodes of the job are on, the same on all nodes. Who is on it is told by a byte for each node, behind the table:
+ * segment_on_network(). */
+struct segment_network {
+    char name[SEGMENT_NODE_NAME];
+};
+static_assert(sizeof(struct segment_network) == 64, "segment network");
 
 enum rank_state { RANK_EMPTY = 0, RANK_ATTACHED = 1, RANK_FINALIZED = 2, RANK_DEAD = 3 };
 
@@ -91,7 +100,7 @@ struct segment_rank {
 /* Offsets from the start of the segment. */
 struct segment_layout {
     struct segment_shape shape;
-    size_t world_off, nodes_off, bells_off, ranks_off, rank_stride, board_off; /* board_off: within a rank's area */
+    size_t world_off, nodes_off, networks_off, on_network_off, bells_off, ranks_off, rank_stride, board_off; /* board_off: within a rank's area */
     size_t local_off, local_stride;                                 /* ring of (producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride;                /* ring of (rank, channel) */
     size_t exchange_off, exchange_stride;                           /* cell of (slot, row, rank) */
@@ -109,6 +118,17 @@ static inline struct segment_world *segment_world_at(void *base, const struct se
 static inline struct segment_node *segment_node_at(void *base, const struct segment_layout *l, uint32_t node)
 {
     return (struct segment_node *)(void *)((char *)base + l->nodes_off) + node;
+}
+
+static inline struct segment_network *segment_network_at(void *base, const struct segment_layout *l, uint32_t network)
+{
+    return (struct segment_network *)(void *)((char *)base + l->networks_off) + network;
+}
+
+/* 1 where a node of the job is on a network, else 0. */
+static inline uint8_t *segment_on_network(void *base, const struct segment_layout *l, uint32_t network, uint32_t node)
+{
+    return (uint8_t *)base + l->on_network_off + (size_t)network * l->shape.n_nodes + node;
 }
 
 /* Bell of channel `channel` for this job; the up ring of local rank r has bit r. */

@@ -9,21 +9,39 @@
 #include <string.h>
 #include <strings.h>
 
-#define NODE_PREFIX "motet://node/"
+#define NODE_PREFIX    "motet://node/"
+#define NETWORK_PREFIX "motet://network/"
 
 enum { PSET_WORLD, PSET_SELF, PSET_NODES };
 
 int pset_count(void)
 {
-    return PSET_NODES + job_n_nodes();
+    return PSET_NODES + job_n_nodes() + job_n_networks();
+}
+
+/* The network of a set, not negative; negative for other sets. */
+static int network_of(int idx)
+{
+    return idx - PSET_NODES - job_n_nodes();
+}
+
+const char *pset_kind(int idx, const char **ret_of)
+{
+    *ret_of = "";
+    if (idx < PSET_NODES)
+        return idx == PSET_WORLD ? "world" : "self";
+    *ret_of = network_of(idx) < 0 ? job_node_name(idx - PSET_NODES) : job_network_name(network_of(idx));
+    return network_of(idx) < 0 ? "node" : "network";
 }
 
 void pset_name(int idx, char *name)
 {
+    const char *of;
+    pset_kind(idx, &of);
     if (idx < PSET_NODES)
         strcpy(name, idx == PSET_WORLD ? "mpi://WORLD" : "mpi://SELF");
     else
-        snprintf(name, MPI_MAX_PSET_NAME_LEN, NODE_PREFIX "%s", job_node_name(idx - PSET_NODES));
+        snprintf(name, MPI_MAX_PSET_NAME_LEN, "%s%s", network_of(idx) < 0 ? NODE_PREFIX : NETWORK_PREFIX, of);
 }
 
 int pset_find(const char *name)
@@ -32,11 +50,12 @@ int pset_find(const char *name)
         return PSET_WORLD;
     if (strcasecmp(name, "mpi://SELF") == 0)
         return PSET_SELF;
-    if (strncmp(name, NODE_PREFIX, strlen(NODE_PREFIX)) != 0)
-        return -1;
-    for (int node = 0; node < job_n_nodes(); node++)
-        if (strcmp(name + strlen(NODE_PREFIX), job_node_name(node)) == 0)
-            return PSET_NODES + node;
+    for (int idx = PSET_NODES; idx < pset_count(); idx++) {
+        char text[MPI_MAX_PSET_NAME_LEN];
+        pset_name(idx, text);
+        if (strcmp(name, text) == 0)
+            return idx;
+    }
     return -1;
 }
 
@@ -44,7 +63,9 @@ bool pset_has(int idx, int proc)
 {
     if (idx == PSET_WORLD)
         return true;
-    return idx == PSET_SELF ? proc == job_rank() : job_node_of(proc) == idx - PSET_NODES;
+    if (idx == PSET_SELF)
+        return proc == job_rank();
+    return network_of(idx) < 0 ? job_node_of(proc) == idx - PSET_NODES : job_on_network(job_node_of(proc), network_of(idx));
 }
 
 int pset_color(const char *name, int proc)

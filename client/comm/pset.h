@@ -2,8 +2,9 @@
 /*
  * Process sets: named groups of processes of the job (MPI-5.0 section 11.3.2).
  *
- * mpi://WORLD and mpi://SELF, which the standard demands, and motet://node/NAME for every node of the job.
- * Sets follow from where ranks were placed and never change.
+ * mpi://WORLD and mpi://SELF, which the standard demands, motet://node/NAME for every node of the job, and motet://network/NAME for
+ * every network that one of these is on: the processes of all its nodes. Sets follow from where ranks were placed and never
+ * change; all processes number them alike.
  */
 #ifndef MOTET_CLIENT_COMM_PSET_H
 #define MOTET_CLIENT_COMM_PSET_H
@@ -14,6 +15,9 @@ int pset_count(void);
 
 /* The name of set idx (0 .. pset_count() - 1), at most MPI_MAX_PSET_NAME_LEN with its end. */
 void pset_name(int idx, char *name);
+
+/* "world", "self", "node" or "network", and the name of the node or network, else "". */
+const char *pset_kind(int idx, const char **ret_of);
 
 /* The index of a set by its name, -1 for none. Names of the standard are compared without regard to case, as
  * URIs are. */

@@ -89,14 +89,15 @@ static const char *name_of_level(int level)
     }
 }
 
-/* An info of one pair, with a handle. */
-static int publish_pair(const char *key, const char *value, struct info **ret_info)
+/* An info of pairs of key and value, ended by a NULL, with a handle. */
+static int publish_pairs(const char *const *pairs, struct info **ret_info)
 {
     struct info *info;
     int err = info_new(&info);
     if (err)
         return err;
-    err = info_put(info, key, value);
+    for (; !err && *pairs; pairs += 2)
+        err = info_put(info, pairs[0], pairs[1]);
     if (!err)
         err = info_publish(info);
     if (err)
@@ -108,7 +109,7 @@ static int publish_pair(const char *key, const char *value, struct info **ret_in
 
 int mpi_session_get_info(struct session *session, struct info **ret_info_used)
 {
-    return publish_pair("thread_level", name_of_level(session->thread_level), ret_info_used);
+    return publish_pairs((const char *[]){"thread_level", name_of_level(session->thread_level), NULL}, ret_info_used);
 }
 
 /* ---- process sets
@@ -156,7 +157,9 @@ int mpi_session_get_pset_info(struct session *session, const char *name, struct 
         return err;
     snprintf(size, sizeof size, "%d", group->size);
     group_unref(group);
-    return publish_pair("mpi_size", size, ret_info);
+    const char *of, *kind = pset_kind(idx, &of);
+    const char *pairs[] = {"mpi_size", size, "motet_kind", kind, *of ? "motet_name" : NULL, of, NULL};
+    return publish_pairs(pairs, ret_info);
 }
 
 int mpi_group_from_session_pset(struct session *session, const char *name, struct group **ret_newgroup)

@@ -14,6 +14,7 @@
 #include "client/comm/create.h"
 #include "client/comm/pset.h"
 #include "client/core/err.h"
+#include "client/core/hardware.h"
 #include "client/core/info.h"
 #include "client/core/job.h"
 
@@ -114,46 +115,97 @@ int mpi_comm_split(struct comm *comm, int color, int key, struct comm **ret_newc
     return split_comm(comm, color, key, ret_newcomm);
 }
 
-/* Whether the members of comm run on more than one node. */
-static bool spans_nodes(const struct comm *comm)
+/* ---- by hardware -------------------------------------------------------------------------------------------------- */
+
+/* Instances of a node: their number is below, for any machine that hwloc knows. */
+#define PLACES_PER_NODE 65536
+
+/* Of all nodes: a number that the processes restricted to the same instance have in common and no other has. */
+static int place_in_job(const struct comm *comm, int type)
 {
-    for (int i = 1; i < comm->size; i++)
-        if (job_node_of(comm->group->procs[i]) != job_node_of(comm->group->procs[0]))
-            return true;
-    return false;
+    int place = hardware_place(type), node = job_node_of(comm->group->procs[comm->rank]);
+    if (place == HARDWARE_NONE || place >= PLACES_PER_NODE)
+        return MPI_UNDEFINED;
+    return node * PLACES_PER_NODE + place;
 }
 
-static const char resource_key[] = "mpi_hw_resource_type";
-static const char shared_memory[] = "mpi_shared_memory";
-
-/* By the resource that an info names: memory that is shared (a node), or a process set. */
-static int guided_color(const struct comm *comm, const struct info *info)
+/* By what an info names: hardware (unguided by a process set), or a process set. */
+static int guided_color(const struct comm *comm, const struct info *info, bool by_set)
 {
-    const char *resource = info_get(info, resource_key), *set = info_get(info, "mpi_pset_name");
-    if (resource)
-        return strcmp(resource, shared_memory) == 0 ? job_node_of(comm->group->procs[comm->rank])
-                                                          : MPI_UNDEFINED;
-    return set ? pset_color(set, comm->group->procs[comm->rank]) : MPI_UNDEFINED;
+    const char *resource = info_get(info, "mpi_hw_resource_type"), *set = info_get(info, "mpi_pset_name");
+    if (resource) {
+        int type = hardware_find(resource);
+        return type < 0 ? MPI_UNDEFINED : place_in_job(comm, type);
+    }
+    return set && by_set ? pset_color(set, comm->group->procs[comm->rank]) : MPI_UNDEFINED;
+}
+
+/* Of each member the places in all types of hardware, the first ABSENT for one that does not ask to be split by hardware. */
+#define ABSENT (-1)
+
+static int exchange_places(struct comm *comm, bool asks, int *places)
+{
+    int mine[HARDWARE_TYPES] = {ABSENT};
+    struct schedule s;
+    struct blocks all = {.buf = places, .type = datatype_predefined(MPI_INT), .count = HARDWARE_TYPES};
+    for (int type = 0; asks && type < HARDWARE_TYPES; type++)
+        mine[type] = place_in_job(comm, type);
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    coll_allgather(&s, mine, HARDWARE_TYPES, all.type, &all);
+    return schedule_end(&s);
+}
+
+/* The largest type of which not all who ask are restricted to the same instance: those who are restricted to one are a strict subset
+ * of the members (MPI-5.0 section 7.4.2). HARDWARE_TYPES when there is none. */
+static int next_level(const int *places, int n)
+{
+    for (int type = 0; type < HARDWARE_TYPES; type++) {
+        bool any = false, differ = false;
+        const int *first = NULL;
+        for (const int *at = places; at < places + n * HARDWARE_TYPES; at += HARDWARE_TYPES) {
+            if (at[0] == ABSENT)
+                continue;
+            first = first ? first : at;
+            any |= at[type] != MPI_UNDEFINED;
+            differ |= at[type] != first[type];
+        }
+        if (any && differ)
+            return type;
+    }
+    return HARDWARE_TYPES;
+}
+
+/* Those who get a communicator find the name of the level in their info object. Others in the same call do not know that some ask for
+ * this, so all members come here. */
+static int unguided_color(struct comm *comm, bool asks, struct info *info, int *ret_color)
+{
+    int *places = malloc((size_t)comm->size * HARDWARE_TYPES * sizeof(int));
+    if (!places)
+        return err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", comm->size);
+    int err = exchange_places(comm, asks, places);
+    int level = err ? HARDWARE_TYPES : next_level(places, comm->size);
+    *ret_color = asks && level < HARDWARE_TYPES ? places[comm->rank * HARDWARE_TYPES + level] : MPI_UNDEFINED;
+    free(places);
+    if (!err && *ret_color != MPI_UNDEFINED && info && !info->obj.predefined)
+        err = info_put(info, "mpi_hw_resource_type", hardware_uri(level));
+    return err;
 }
 
 /* The color that a way of splitting gives this process, MPI_UNDEFINED where it does not apply to it. */
-static int color_of(const struct comm *comm, int split_type, const struct info *info, int *ret_color)
+static int color_of(struct comm *comm, int split_type, struct info *info, int *ret_color)
 {
-    int node = job_node_of(comm->group->procs[comm->rank]);
     switch (split_type) {
     case MPI_UNDEFINED:
         *ret_color = MPI_UNDEFINED;
         return MPI_SUCCESS;
     case MPI_COMM_TYPE_SHARED:
-        *ret_color = node;
+        *ret_color = place_in_job(comm, 0);
         return MPI_SUCCESS;
     case MPI_COMM_TYPE_HW_UNGUIDED:
-        /* The next level below must be a strict subset: nodes, below them none (MPI-5.0 section 7.4.2). */
-        *ret_color = spans_nodes(comm) ? node : MPI_UNDEFINED;
-        return MPI_SUCCESS;
+        return MPI_SUCCESS; /* together with the others */
     case MPI_COMM_TYPE_HW_GUIDED:
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
-        *ret_color = guided_color(comm, info);
+        *ret_color = guided_color(comm, info, split_type == MPI_COMM_TYPE_RESOURCE_GUIDED);
         return MPI_SUCCESS;
     default:
         return err_set(MPI_ERR_ARG, "split_type is %d, none of MPI_COMM_TYPE_*", split_type);
@@ -164,11 +216,13 @@ int mpi_comm_split_type(struct comm *comm, int split_type, int key, struct info 
                         struct comm **ret_newcomm)
 {
     int color = MPI_UNDEFINED;
+    if (comm_is_inter(comm))
+        return err_set(MPI_ERR_COMM, "%s is an intercommunicator", comm->name[0] ? comm->name : "the communicator");
+    int unguided = MPI_UNDEFINED;
     int err = color_of(comm, split_type, info, &color);
-    /* By what a process was split without its guidance is told in its info (MPI-5.0 section 7.4.2). */
-    if (!err && split_type == MPI_COMM_TYPE_HW_UNGUIDED && color != MPI_UNDEFINED && info)
-        err = info_put(info, resource_key, shared_memory);
+    if (!err)
+        err = unguided_color(comm, split_type == MPI_COMM_TYPE_HW_UNGUIDED, info, &unguided);
     if (err)
         return err;
-    return split_comm(comm, color, key, ret_newcomm);
+    return split_comm(comm, split_type == MPI_COMM_TYPE_HW_UNGUIDED ? unguided : color, key, ret_newcomm);
 }

@@ -6,6 +6,7 @@
 #include "client/core/err.h"
 #include "client/core/errcode.h"
 #include "client/core/handle.h"
+#include "client/core/hardware.h"
 #include "client/core/info.h"
 #include "client/core/job.h"
 #include "client/core/phase.h"
@@ -242,7 +243,9 @@ int mpi_get_hw_resource_info(struct info **ret_hw_info)
     int err = info_new(&info);
     if (err)
         return err;
-    err = info_put(info, "mpi_shared_memory", "true");
+    for (int type = 0; !err && type < HARDWARE_TYPES; type++)
+        if (hardware_has(type))
+            err = info_put(info, hardware_uri(type), hardware_place(type) == HARDWARE_NONE ? "false" : "true");
     if (!err)
         err = info_publish(info);
     if (err)

@@ -95,6 +95,21 @@ const char *job_node_name(int node)
     return own_name;
 }
 
+int job_n_networks(void)
+{
+    return link_self.base ? (int)link_self.layout.shape.n_networks : 0;
+}
+
+const char *job_network_name(int network)
+{
+    return segment_network_at(link_self.base, &link_self.layout, (uint32_t)network)->name;
+}
+
+bool job_on_network(int node, int network)
+{
+    return *segment_on_network(link_self.base, &link_self.layout, (uint32_t)network, (uint32_t)node) != 0;
+}
+
 uint64_t job_id(void)
 {
     return link_self.job;

@@ -29,6 +29,10 @@ int job_local_rank(void);
 bool job_is_local(int world_rank);
 /* Name of a node by index; valid until job_detach. */
 const char *job_node_name(int node);
+/* Networks that nodes of the job are on, in the same order on all ranks: their number, their names, and who is on one. */
+int job_n_networks(void);
+const char *job_network_name(int network);
+bool job_on_network(int node, int network);
 /* Job id as a 64-bit number, 0 without a daemon. */
 uint64_t job_id(void);
 

@@ -723,9 +723,15 @@ size_t cluster_place_nodes(const struct cluster *c, struct place_node *ret_nodes
     if (max == 0 || c->node->draining)
         return 0;
     ret_nodes[0] = (struct place_node){.name = c->node->config.name, .node_id = c->node->id};
+    const struct topology_node *own = topology_find(c->node->topology, c->node->id);
+    if (own) {
+        ret_nodes[0].endpoints = own->state->endpoints;
+        ret_nodes[0].n_endpoints = own->state->n_endpoints;
+    }
     for (struct topology_node *t = topology_first(c->node->topology); t && n < max; t = t->hh.next)
         if (t->node_id != c->node->id && t->reachable && !t->state->draining)
-            ret_nodes[n++] = (struct place_node){.name = t->state->node, .node_id = t->node_id};
+            ret_nodes[n++] = (struct place_node){.name = t->state->node, .node_id = t->node_id,
+                                                 .endpoints = t->state->endpoints, .n_endpoints = t->state->n_endpoints};
     qsort(ret_nodes + 1, n - 1, sizeof *ret_nodes, by_name);
     return n;
 }

@@ -93,6 +93,40 @@ static int build_ranks(struct job *job, char *error, size_t size)
     return 0;
 }
 
+/* The networks of all placements, each once, in the order of the launch message: the same on all nodes. Names are the message's.
+ * Their number, or -EINVAL. */
+static int list_networks(const Motet__Launch *l, const char *names[SEGMENT_MAX_NETWORKS], char *error, size_t size)
+{
+    int n = 0, k;
+
+    for (size_t i = 0; i < l->n_placements; i++) {
+        for (size_t j = 0; j < l->placements[i]->n_networks; j++) {
+            const char *name = l->placements[i]->networks[j];
+            for (k = 0; k < n && strcmp(names[k], name) != 0; k++)
+                ;
+            if (k < n)
+                continue;
+            if (n == (int)SEGMENT_MAX_NETWORKS || strlen(name) >= sizeof(struct segment_network))
+                return refuse(error, size, "the job's nodes are on more than %u networks, or one has too long a name", SEGMENT_MAX_NETWORKS);
+            names[n++] = name;
+        }
+    }
+    return n;
+}
+
+static void fill_networks(struct job *job, const char *names[SEGMENT_MAX_NETWORKS])
+{
+    const Motet__Launch *l = job->launch;
+
+    for (uint32_t k = 0; k < job->layout.shape.n_networks; k++) {
+        snprintf(segment_network_at(job->segment, &job->layout, k)->name, sizeof(struct segment_network), "%s", names[k]);
+        for (uint32_t i = 0; i < l->n_placements; i++)
+            for (size_t j = 0; j < l->placements[i]->n_networks; j++)
+                if (strcmp(l->placements[i]->networks[j], names[k]) == 0)
+                    *segment_on_network(job->segment, &job->layout, k, i) = 1;
+    }
+}
+
 static int build_segment(struct job *job, uint32_t n_world, char *error, size_t size)
 {
     const Motet__Launch *l = job->launch;
@@ -100,8 +134,13 @@ static int build_segment(struct job *job, uint32_t n_world, char *error, size_t 
                                   .n_nodes = (uint32_t)l->n_placements,
                                   .n_local = job->n_local,
                                   .n_channels = fabric_n_channels(job->node->fabric)};
+    const char *networks[SEGMENT_MAX_NETWORKS];
     void *base;
 
+    int n_networks = list_networks(l, networks, error, size);
+    if (n_networks < 0)
+        return n_networks;
+    shape.n_networks = (uint32_t)n_networks;
     segment_shape_defaults(&shape);
     if (segment_shape_check(&shape) < 0)
         return refuse(error, size, "the job has a shape that node %s cannot hold", job->node->config.name);
@@ -113,6 +152,7 @@ static int build_segment(struct job *job, uint32_t n_world, char *error, size_t 
     job->segment = base;
     memcpy(segment_world_at(base, &job->layout, 0), job->world, sizeof *job->world * n_world);
     memcpy(segment_node_at(base, &job->layout, 0), job->nodes, sizeof *job->nodes * shape.n_nodes);
+    fill_networks(job, networks);
     for (uint32_t i = 0; i < job->n_local; i++)
         segment_rank_at(base, &job->layout, i)->world_rank = job->ranks[i].world;
     struct segment_header *h = base;

@@ -42,12 +42,35 @@ static int put(Motet__Placement *pl, uint32_t next, uint64_t count)
 void place_free(struct place_result *result)
 {
     for (size_t i = 0; i < result->n_placements; i++) {
+        for (size_t k = 0; k < result->placements[i]->n_networks; k++)
+            free(result->placements[i]->networks[k]);
+        free(result->placements[i]->networks);
         free(result->placements[i]->node);
         free(result->placements[i]->ranks);
         free(result->placements[i]);
     }
     free(result->placements);
     *result = (struct place_result){0};
+}
+
+/* The networks that a node is on, each once. 0 or -ENOMEM. */
+static int name_networks(Motet__Placement *pl, const struct place_node *node)
+{
+    pl->networks = calloc(node->n_endpoints + 1, sizeof *pl->networks);
+    if (!pl->networks)
+        return -ENOMEM;
+    for (size_t i = 0; i < node->n_endpoints; i++) {
+        size_t k = 0;
+        while (k < pl->n_networks && strcmp(pl->networks[k], node->endpoints[i]->network) != 0)
+            k++;
+        if (k < pl->n_networks)
+            continue;
+        pl->networks[k] = strdup(node->endpoints[i]->network);
+        if (!pl->networks[k])
+            return -ENOMEM;
+        pl->n_networks++;
+    }
+    return 0;
 }
 
 /* The placement of a node; made on first use. NULL: no memory. */
@@ -72,7 +95,7 @@ static Motet__Placement *placement_of(struct place_result *r, const struct place
     pl->has_node_id = true;
     pl->node_id = node->node_id;
     r->placements[r->n_placements++] = pl;
-    return pl;
+    return name_networks(pl, node) == 0 ? pl : NULL;
 }
 
 static const struct place_node *find_node(const struct place_node *nodes, size_t n_nodes, const char *name, size_t len)

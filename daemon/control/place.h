@@ -13,6 +13,8 @@
 struct place_node {
     const char *name;
     uint32_t node_id;
+    Motet__Endpoint **endpoints; /* its channels, for the names of their networks */
+    size_t n_endpoints;
 };
 
 struct place_result {

@@ -194,6 +194,24 @@ const char *job_node_name(int node)
     return "fake";
 }
 
+int job_n_networks(void)
+{
+    return 0;
+}
+
+const char *job_network_name(int network)
+{
+    (void)network;
+    return "fake";
+}
+
+bool job_on_network(int node, int network)
+{
+    (void)node;
+    (void)network;
+    return false;
+}
+
 uint64_t job_id(void)
 {
     return 0;

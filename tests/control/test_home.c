@@ -77,7 +77,7 @@ static bool reachable(void *ctx, uint32_t node_id)
 
 static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
 {
-    static const struct place_node all[] = {{"me", 1}, {"a", 2}, {"b", 3}};
+    static const struct place_node all[] = {{.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
 
     (void)ctx;
     assert_true(max >= 3);

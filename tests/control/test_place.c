@@ -10,7 +10,7 @@
 
 #include "daemon/control/place.h"
 
-static const struct place_node nodes[] = {{"me", 1}, {"a", 2}, {"b", 3}};
+static const struct place_node nodes[] = {{.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
 
 static int place(uint32_t n_ranks, uint32_t per_node, const char **hosts, size_t n_hosts, struct place_result *r, char *error)
 {

@@ -45,7 +45,7 @@ static void client_done(void *ctx, void *client)
 
 static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
 {
-    static const struct place_node all[] = {{"me", 1}, {"a", 2}, {"b", 3}};
+    static const struct place_node all[] = {{.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
 
     (void)ctx, (void)max;
     memcpy(ret_nodes, all, sizeof all);

@@ -24,7 +24,8 @@ static int by_begin(const void *a, const void *b)
 
 static struct segment_shape shape_of(uint32_t world, uint32_t nodes, uint32_t local, uint32_t channels)
 {
-    struct segment_shape s = {.n_world = world, .n_nodes = nodes, .n_local = local, .n_channels = channels};
+    struct segment_shape s = {.n_world = world, .n_nodes = nodes, .n_local = local, .n_channels = channels,
+                              .n_networks = channels};
     segment_shape_defaults(&s);
     return s;
 }
@@ -34,7 +35,7 @@ static void check_layout(const struct segment_shape *s)
 {
     struct segment_layout l;
     char *base = (char *)0x100000000; /* only compared, never followed */
-    size_t max = 3 + s->n_channels + 2u * s->n_local + (size_t)s->n_local * s->n_local + 2u * s->n_local * s->n_channels +
+    size_t max = 3 + (s->n_networks ? 2 : 0) + s->n_channels + 2u * s->n_local + (size_t)s->n_local * s->n_local + 2u * s->n_local * s->n_channels +
                  (s->exchange_bytes ? (size_t)EXCHANGE_SLOTS * EXCHANGE_ROWS * s->n_local : 0);
     struct extent *e = calloc(max, sizeof *e);
     size_t n = 0;
@@ -52,6 +53,10 @@ static void check_layout(const struct segment_shape *s)
     ADD(base, sizeof(struct segment_header), 64);
     ADD(segment_world_at(base, &l, 0), sizeof(struct segment_world) * s->n_world, 8);
     ADD(segment_node_at(base, &l, 0), sizeof(struct segment_node) * s->n_nodes, 64);
+    if (s->n_networks > 0) {
+        ADD(segment_network_at(base, &l, 0), sizeof(struct segment_network) * s->n_networks, 64);
+        ADD(segment_on_network(base, &l, 0, 0), (size_t)s->n_networks * s->n_nodes, 1);
+    }
     for (uint32_t c = 0; c < s->n_channels; c++)
         ADD(segment_channel_bell(base, &l, c), sizeof(struct bell), 64);
     for (uint32_t r = 0; r < s->n_local; r++) {
@@ -156,6 +161,7 @@ static void bad_shapes_are_refused(void **state)
     REFUSED(s.n_nodes = 0);
     REFUSED(s.n_nodes = HOP_MAX_NODES + 1);
     REFUSED(s.n_channels = HOP_MAX_CHANNELS + 1);
+    REFUSED(s.n_networks = SEGMENT_MAX_NETWORKS + 1);
     REFUSED(s.board_records = 63);
     REFUSED(s.board_records = (1u << 20) + 1);
     REFUSED(s.local.n_slots = 0);
