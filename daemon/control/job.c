@@ -690,6 +690,11 @@ void jobs_on_offence(struct jobs *jobs, uint64_t id, uint32_t world_rank, const 
     job_on_abort(job, (uint32_t)local, 1, text);
 }
 
+void job_forget_session(struct job *job, uint32_t local)
+{
+    job->ranks[local].session = NULL;
+}
+
 void job_on_disconnect(struct job *job, uint32_t local)
 {
     struct job_rank *r = &job->ranks[local];

@@ -126,6 +126,8 @@ int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_
 /* The rank finalized; session_detached is called when all channels have drained its rings. */
 void job_on_detach(struct job *job, uint32_t local);
 void job_on_abort(struct job *job, uint32_t local, int32_t code, const char *text);
+/* The rank's connection is freed with all others, since the daemon ends. */
+void job_forget_session(struct job *job, uint32_t local);
 /* The rank's connection is gone. */
 void job_on_disconnect(struct job *job, uint32_t local);
 

@@ -359,8 +359,12 @@ void sessions_free(struct sessions *all)
 {
     if (!all)
         return;
-    list_foreach_safe(it, &all->all)
-        session_free(list_entry(it, struct session, link));
+    list_foreach_safe(it, &all->all) {
+        struct session *s = list_entry(it, struct session, link);
+        if (s->kind == SESSION_RANK && s->job)
+            job_forget_session(s->job, s->local);
+        session_free(s);
+    }
     if (all->accept_event)
         event_free(all->accept_event);
     if (all->sweep)

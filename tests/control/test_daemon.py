@@ -412,6 +412,19 @@ class Service(unittest.TestCase):
             self.assertEqual((p.wait(LIMIT), job.wait(LIMIT)), (0, 143))
             job.stdout.close()
 
+    def test_a_second_sigterm_ends_it_at_once(self):
+        """With ranks attached that do not go."""
+        d = Daemon()
+        p = d.start(2, "sh", "-c", f"trap '' TERM; exec {RANK} board")
+        for _ in range(2):
+            self.assertEqual(p.stdout.readline(), b"board written\n")
+        d.process.terminate()
+        wait_for("the first", lambda: "the daemon was told to end" in d.text())
+        start = time.monotonic()
+        self.assertEqual(d.end(), 0)
+        self.assertLess(time.monotonic() - start, 5)
+        p.communicate(timeout=LIMIT)
+
     def test_kill_9_leaves_nothing(self):
         d = Daemon()
         p = d.start(2, "sh", "-c", "echo $$; exec sleep 60")
