@@ -153,6 +153,7 @@ void job_attach(struct channel *ch, struct channel_job *job)
     if (job->config.event_fd >= 0)
         loop_add_fd(ch, job->config.event_fd);
     count_set(&ch->count, COUNT_JOBS, count_get(&ch->count, COUNT_JOBS) + 1);
+    link_probe_soon(ch);
 }
 
 static void forget_up(struct channel *ch, struct up *up)

@@ -16,6 +16,12 @@
 /* A link on which nothing moves for so long, though something waits, is opened anew: connections of libfabric
  * can get stuck in ways that nobody reports. Control has ended the link before if the neighbour is dead. */
 #define STUCK_NS (4 * CLOCK_NS_PER_S)
+/* A link is probed often at first, to know what it costs, and while jobs are here or packets pass; so many times more rarely when
+ * nobody needs it, since every probe wakes two nodes. */
+#define PROBES_FIRST  4u
+#define PROBES_RARELY 8u
+/* Packets between two probes that are no traffic: a probe and an echo. */
+#define PROBE_PACKETS 2u
 
 static struct wire_header *header(const struct channel *ch, uint32_t block)
 {
@@ -166,6 +172,8 @@ void link_add(struct channel *ch, uint32_t slot, const void *address, uint32_t l
     link->error_ns = link->retry_ns = 0;
     link->heard_ns = 0;
     link->rtt_us = 0;
+    link->n_probes = 0;
+    link->probed_packets = link->packets;
     link->address_len = (uint16_t)len;
     memcpy(link->address, address, len);
     list_append(&ch->links_up, &link->node);
@@ -237,7 +245,10 @@ void link_probes(struct channel *ch)
             renew(ch, link);
         report_error(ch, link);
         if (link->probe_ns <= ch->now_ns) {
-            link->probe_ns = ch->now_ns + ch->config.probe_ns;
+            bool needed = !list_empty(&ch->jobs) || link->packets - link->probed_packets > PROBE_PACKETS ||
+                          link->n_probes++ < PROBES_FIRST;
+            link->probe_ns = ch->now_ns + ch->config.probe_ns * (needed ? 1 : PROBES_RARELY);
+            link->probed_packets = link->packets;
             /* Behind a queue a probe would only measure the queue. */
             if (link->n_queued == 0)
                 send_probe(ch, link, WIRE_PROBE, ch->now_ns);
@@ -246,6 +257,18 @@ void link_probes(struct channel *ch)
             due = link->probe_ns;
     }
     ch->probe_due_ns = due;
+}
+
+void link_probe_soon(struct channel *ch)
+{
+    list_foreach(it, &ch->links_up) {
+        struct link *link = list_entry(it, struct link, node);
+        if (link->probe_ns == UINT64_MAX || link->probe_ns <= ch->now_ns + ch->config.probe_ns)
+            continue;
+        link->probe_ns = ch->now_ns + ch->config.probe_ns;
+        if (link->probe_ns < ch->probe_due_ns)
+            ch->probe_due_ns = link->probe_ns;
+    }
 }
 
 static struct link *link_of(struct channel *ch, const struct wire_header *h)

@@ -61,6 +61,8 @@ struct link {
     uint64_t error_ns; /* last report */
     uint64_t retry_ns; /* nothing is sent before */
     uint64_t probe_ns; /* next probe */
+    uint64_t probed_packets; /* packets sent before the last one */
+    uint32_t n_probes;
     uint64_t heard_ns;
     uint64_t moved_ns; /* when the driver last took or finished something */
     uint32_t rtt_us;
@@ -280,6 +282,8 @@ void link_on_probe(struct channel *ch, const struct wire_header *h);
 void link_on_echo(struct channel *ch, const struct wire_header *h);
 /* Sends probes that are due. */
 void link_probes(struct channel *ch);
+/* Somebody needs the links from now on. */
+void link_probe_soon(struct channel *ch);
 
 /* relay.c */
 /* The way for a packet to the node of this slot: 0 when there is none. `own`: prefers ways out of this
