@@ -565,7 +565,7 @@ void homes_on_node_lost(struct homes *homes, uint32_t node_id, const char *why, 
         char reason[160];
         h->nodes[n].lost = true;
         if (h->state == HOME_LAUNCHING) {
-            snprintf(reason, sizeof reason, "node %s %s", pl->node, why);
+            snprintf(reason, sizeof reason, "node %s %s while the job was being started", pl->node, why);
             launch_failed(homes, h, reason);
             continue;
         }
