@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/channel/net.h"
 #include "daemon/config.h"
 #include "daemon/control/journal.h"
 #include "daemon/control/netif.h"
@@ -33,10 +34,11 @@ static const char usage[] =
     "                       sockets, printed as 'ready client=... status=...' on standard output\n"
     "      --lifeline FD    with --private: end when this descriptor reaches end of file\n"
     "  -v, --verbose        log more; twice: everything\n"
+    "      --providers      print the providers of networks that there are here and end\n"
     "      --version        print the version and end\n"
     "  -h, --help           this text\n";
 
-enum { OPT_CHECK = 256, OPT_PRINT, OPT_PRIVATE, OPT_LIFELINE, OPT_VERSION };
+enum { OPT_CHECK = 256, OPT_PRINT, OPT_PRIVATE, OPT_LIFELINE, OPT_PROVIDERS, OPT_VERSION };
 
 static const struct option options[] = {{"config", required_argument, NULL, 'c'},
                                         {"check-config", no_argument, NULL, OPT_CHECK},
@@ -45,6 +47,7 @@ static const struct option options[] = {{"config", required_argument, NULL, 'c'}
                                         {"private", no_argument, NULL, OPT_PRIVATE},
                                         {"lifeline", required_argument, NULL, OPT_LIFELINE},
                                         {"verbose", no_argument, NULL, 'v'},
+                                        {"providers", no_argument, NULL, OPT_PROVIDERS},
                                         {"version", no_argument, NULL, OPT_VERSION},
                                         {"help", no_argument, NULL, 'h'},
                                         {0}};
@@ -60,6 +63,12 @@ static void report(void *ctx, const char *line)
 {
     (void)ctx;
     fprintf(stderr, "motetd: %s\n", line);
+}
+
+static void print_line(void *ctx, const char *line)
+{
+    (void)ctx;
+    puts(line);
 }
 
 /* 0: go on; else the exit code plus 1. */
@@ -98,6 +107,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_args)
             args.lifeline_fd = (int)fd;
             break;
         }
+        case OPT_PROVIDERS:
+            net_list_providers(print_line, NULL);
+            return 1;
         case OPT_VERSION:
             printf("%s\n", NODE_SOFTWARE);
             return 1;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/motetctl_ask.h"
+#include "launcher/motetctl_local.h"
 #include "launcher/motetctl_report.h"
 #include "launcher/motetctl_show.h"
 #include "launcher/number.h"
@@ -25,7 +26,8 @@ static const char usage[] =
     "Usage: motetctl [options] COMMAND\n"
     "Shows the Motet daemon of this node, its cluster, and the jobs that run there.\n\n"
     "Show:\n"
-    "  info        the daemon: version, sockets, defaults\n"
+    "  info        the daemon: version, sockets, defaults; and what local shows\n"
+    "  local       without a daemon: versions, ABI, providers, every MOTET_ variable with its meaning\n"
     "  nodes       all nodes, and whether they can be reached\n"
     "  networks    all networks, and which nodes are on them\n"
     "  channels    all channels: network, provider, address; how this node's own wait\n"
@@ -230,6 +232,21 @@ static int parse_command(int n, char **words, struct arguments *a)
     return 0;
 }
 
+/* What needs no daemon. Returns the exit code. */
+static int show_local(bool json)
+{
+    json_t *data = motetctl_local();
+
+    if (json) {
+        json_dumpf(data, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else {
+        motetctl_show(data, stdout);
+    }
+    json_decref(data);
+    return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
+}
+
 /* Asks once and prints. Returns the exit code. */
 static int ask(int fd, const struct arguments *a, json_int_t id)
 {
@@ -290,6 +307,11 @@ int main(int argc, char **argv)
 
     if (rc != 0)
         return rc - 1;
+    const bool alone = argc - optind == 1; /* a command of one word */
+    if (alone && strcmp(argv[optind], "local") == 0)
+        return show_local(a.json);
+    if (alone && strcmp(argv[optind], "info") == 0 && !a.json && !a.node && !a.watch_ns)
+        show_local(false);
     rc = parse_command(argc - optind, argv + optind, &a);
     if (rc == 0)
         rc = run(&a);

@@ -53,9 +53,7 @@ static int own_directory(char *path, size_t room)
     return 0;
 }
 
-/* The first of two places relative to this program (installed, build directory) that holds an executable. 0
- * or -ENOENT. */
-static int find_beside(const char *installed, const char *built, char *path, size_t room)
+int node_daemon_beside(const char *installed, const char *built, char *path, size_t room)
 {
     char own[PATH_MAX];
 
@@ -63,14 +61,13 @@ static int find_beside(const char *installed, const char *built, char *path, siz
         return -ENOENT;
     for (int i = 0; i < 2; i++) {
         if ((size_t)snprintf(path, room, "%s/%s", own, i == 0 ? installed : built) < room &&
-            access(path, X_OK) == 0)
+            access(path, R_OK) == 0)
             return 0;
     }
     return -ENOENT;
 }
 
-/* The daemon: named by a variable, beside this program, or where the build was to install it. */
-static int find_program(char *path, size_t room)
+int node_daemon_program(char *path, size_t room)
 {
     const char *named = getenv("MOTET_MOTETD");
 
@@ -78,7 +75,7 @@ static int find_program(char *path, size_t room)
         snprintf(path, room, "%s", named);
         return access(path, X_OK) == 0 ? 0 : -errno;
     }
-    if (find_beside("../sbin/motetd", "../daemon/motetd", path, room) == 0)
+    if (node_daemon_beside("../sbin/motetd", "../daemon/motetd", path, room) == 0)
         return 0;
     snprintf(path, room, "%s/motetd", MOTET_SBINDIR);
     return access(path, X_OK) == 0 ? 0 : -errno;
@@ -90,7 +87,7 @@ static void tell_spawner(void)
 {
     char path[PATH_MAX];
 
-    if (find_beside("../libexec/motet-spawner", "motet-spawner", path, sizeof path) == 0)
+    if (node_daemon_beside("../libexec/motet-spawner", "motet-spawner", path, sizeof path) == 0)
         setenv("MOTET_SPAWNER", path, 0);
 }
 
@@ -163,7 +160,7 @@ int node_daemon_start(struct node_daemon *ret_daemon, char *why, size_t room)
 {
     char path[PATH_MAX], line[512] = "";
     int life[2], ready[2];
-    int rc = find_program(path, sizeof path);
+    int rc = node_daemon_program(path, sizeof path);
 
     if (rc < 0) {
         snprintf(why, room, "cannot run %s: %s", path, strerror(-rc));

@@ -30,3 +30,9 @@ int node_daemon_connect(const char *variable, const char *file, char *ret_path, 
 int node_daemon_start(struct node_daemon *ret_daemon, char *why, size_t room);
 /* Lets it end and waits for that, 5 seconds at most, then kills it. Nothing to do when none was started. */
 void node_daemon_stop(struct node_daemon *d);
+
+/* The first of two places relative to this program (installed, build directory) where there is a file. 0 or -ENOENT. */
+int node_daemon_beside(const char *installed, const char *built, char *path, size_t room);
+
+/* The daemon: named by MOTET_MOTETD, beside this program, or where the build was to install it. 0 or negative errno. */
+int node_daemon_program(char *path, size_t room);

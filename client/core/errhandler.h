@@ -19,7 +19,7 @@ struct comm;
 
 enum errhandler_action {
     ERRHANDLER_FATAL,  /* print and abort the job */
-    ERRHANDLER_ABORT,  /* print and abort the processes of the communicator: the job, too, today */
+    ERRHANDLER_ABORT,  /* the same: MPI-5.0 section 9.3 asks for the processes of the communicator, and allows more */
     ERRHANDLER_RETURN, /* hand the class to the caller */
     ERRHANDLER_USER    /* call a function of the application */
 };

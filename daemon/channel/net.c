@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon/channel/net.h"
 
+#include "daemon/channel/ofi_load.h"
+
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -43,4 +45,10 @@ const struct net_driver *net_pick(const struct net_config *config)
     if (strcmp(provider, "auto") == 0)
         return has_fabric(config->interface) ? &net_ofi : &net_tcp;
     return &net_ofi;
+}
+
+void net_list_providers(void (*each)(void *ctx, const char *provider), void *ctx)
+{
+    each(ctx, "tcp");
+    ofi_list(each, ctx);
 }

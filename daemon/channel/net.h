@@ -102,3 +102,6 @@ extern const struct net_driver net_sim;
 /* The driver for what a configuration calls a provider: `tcp` is net_tcp, `auto` is net_ofi where the interface belongs to a
  * device of a fabric (InfiniBand, RoCE, EFA, Slingshot, Omni-Path) and net_tcp elsewhere, anything else is net_ofi's. */
 const struct net_driver *net_pick(const struct net_config *config);
+
+/* Calls `each` with what a configuration may call a provider here: our own driver, then those of libfabric, each once. */
+void net_list_providers(void (*each)(void *ctx, const char *provider), void *ctx);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -58,4 +59,22 @@ const struct ofi *ofi_load(void)
         return NULL;
     }
     return &functions;
+}
+
+void ofi_list(void (*each)(void *ctx, const char *provider), void *ctx)
+{
+    const struct ofi *ofi = ofi_load();
+    struct fi_info *all = NULL;
+
+    if (!ofi || ofi->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &all) < 0)
+        return;
+    for (const struct fi_info *i = all; i; i = i->next) {
+        const char *name = i->fabric_attr->prov_name;
+        const struct fi_info *before = all;
+        while (before != i && strcmp(before->fabric_attr->prov_name, name) != 0)
+            before = before->next;
+        if (before == i)
+            each(ctx, strcmp(name, "tcp") == 0 ? "ofi-tcp" : name);
+    }
+    ofi->freeinfo(all);
 }

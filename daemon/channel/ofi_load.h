@@ -21,3 +21,7 @@ struct ofi {
 
 /* NULL when the library or one of the functions is not there; the reason is logged. Control thread only. */
 const struct ofi *ofi_load(void);
+
+/* Calls `each` with the name of every provider that libfabric offers here, once each; `ofi-tcp` for the one that a configuration calls
+ * so. */
+void ofi_list(void (*each)(void *ctx, const char *provider), void *ctx);

@@ -411,3 +411,18 @@ def test_private_daemons_are_found(daemon):
     daemon(reply([]), name=f"\0{mine}2-status")
     done = ctl("nodes")
     assert done.returncode == 1 and f"@{mine}1-status" in done.stderr and f"@{mine}2-status" in done.stderr
+
+
+def test_local_needs_no_daemon():
+    done = ctl("--json", "local")
+    assert (done.returncode, done.stderr) == (0, "")
+    installation, variables = (part["rows"] for part in json.loads(done.stdout))
+    assert installation[0]["mpi"] == "5.0" and installation[0]["abi"] == "1.0" and installation[0]["version"] in installation[0]["library_says"]
+    assert installation[0]["providers"][0] == "tcp"
+    assert {row["variable"]: row for row in variables}["MOTET_CHECK"]["read_by"] == "library"
+    assert "MOTET_DEBUG" in ctl("local").stdout
+
+
+def test_info_tells_of_the_installation_too(daemon):
+    done = ctl("-s", daemon(reply([{"node": "n1"}])).path, "info")
+    assert done.returncode == 0 and "MOTET_CHECK" in done.stdout and "n1" in done.stdout
