@@ -45,7 +45,7 @@ static const char *const kind_names[] = {
 
 static struct keyval *keyval_at(int keyval)
 {
-    int i = keyval - FIRST_KEYVAL;
+    long i = (long)keyval - FIRST_KEYVAL;
     return i >= 0 && i < n_keyvals && keyvals[i].refs > 0 ? &keyvals[i] : NULL;
 }
 

@@ -112,7 +112,7 @@ int errcode_last_used = MPI_ERR_LASTCODE;
 
 static struct user_code *user_at(int code)
 {
-    int i = code - MPI_ERR_LASTCODE - 1;
+    long i = (long)code - MPI_ERR_LASTCODE - 1;
     return i >= 0 && i < n_users && users[i].mpi_class ? &users[i] : NULL;
 }
 
