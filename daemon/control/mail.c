@@ -325,7 +325,10 @@ int mail_on_frame(struct mail *m, const uint8_t *frame, uint32_t len, uint64_t n
 
     if (!msg)
         return -EPROTO;
-    if (msg->src_node == m->node || msg->src_node == 0 || msg->type > UINT16_MAX || msg->src_epoch == 0) {
+    if (msg->base.n_unknown_fields > 0) {
+        /* Versions are equal, so there are none; and what protobuf-c takes as one it may write so that nobody can read it. */
+        rc = -EPROTO;
+    } else if (msg->src_node == m->node || msg->src_node == 0 || msg->type > UINT16_MAX || msg->src_epoch == 0) {
         /* Our own mail comes back only while routes change; it must not be mistaken for a peer's. */
         rc = msg->src_node == m->node ? 0 : -EPROTO;
     } else if (msg->dst_node == m->node) {

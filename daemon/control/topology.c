@@ -80,10 +80,24 @@ static bool text_valid(const char *s, size_t max)
     return true;
 }
 
+/* It will be flooded on, and what is not understood here could come out unreadable. */
+static bool all_known(const Motet__LinkState *s)
+{
+    bool known = s->base.n_unknown_fields == 0;
+
+    for (size_t i = 0; i < s->n_endpoints; i++)
+        known &= s->endpoints[i]->base.n_unknown_fields == 0;
+    for (size_t i = 0; i < s->n_links; i++)
+        known &= s->links[i]->base.n_unknown_fields == 0;
+    for (size_t i = 0; i < s->n_gone; i++)
+        known &= s->gone[i]->base.n_unknown_fields == 0;
+    return known;
+}
+
 static bool state_valid(const Motet__LinkState *s)
 {
     if (!text_valid(s->node, PEER_NAME_BYTES) || s->node_id == 0 || s->node_id != node_id_of(s->node) || s->epoch == 0 ||
-        s->n_endpoints > HOP_MAX_CHANNELS || s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_gone > GONE_MAX)
+        s->n_endpoints > HOP_MAX_CHANNELS || s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_gone > GONE_MAX || !all_known(s))
         return false;
     for (size_t i = 0; i < s->n_endpoints; i++) {
         const Motet__Endpoint *e = s->endpoints[i];

@@ -52,10 +52,17 @@ static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
     return 3;
 }
 
+static bool reachable(void *ctx, uint32_t node_id)
+{
+    (void)ctx;
+    return node_id != 3;
+}
+
 static const struct home_ops ops = {.to_node = to_node,
                                     .to_client = to_client,
                                     .client_queued = client_queued,
                                     .client_done = client_done,
+                                    .reachable = reachable,
                                     .nodes = nodes};
 
 static void submit(struct homes *homes, const uint8_t *body, uint32_t len, uint64_t now_ns)
