@@ -160,10 +160,10 @@ void leak_report(void)
         const char *name = name_of(leak->first);
         char place[512];
         describe_place(leak->caller, place, sizeof place);
-        fprintf(stderr, "motet: rank %d:   %ld %s%s", job_rank(), leak->n, object_kind_name(leak->kind), leak->n == 1 ? "" : "s");
-        if (name[0])
-            fprintf(stderr, " (%s%s)", leak->n == 1 ? "" : "the first: ", name);
-        fprintf(stderr, ", from %s\n", place);
+        /* In one piece: other ranks write there, too. */
+        fprintf(stderr, "motet: rank %d:   %ld %s%s%s%s%s%s, from %s\n", job_rank(), leak->n, object_kind_name(leak->kind),
+                leak->n == 1 ? "" : "s", name[0] ? " (" : "", name[0] && leak->n > 1 ? "the first: " : "", name, name[0] ? ")" : "",
+                place);
     }
     if (leaks.n_untold)
         fprintf(stderr, "motet: rank %d:   and %ld more\n", job_rank(), leaks.n_untold);
