@@ -184,7 +184,17 @@ class Binding:
             # A type that does not count here (MPI_IN_PLACE) may be anything: its own conditions are in force as well.
             terms = self.conditions(self.function.parameter(datatype)) + [f'!check_buffer_ok({p.name}, {count}, o_{datatype})']
             checks.append((' && '.join(terms), f'check_null_buffer({quoted}, {count}, o_{datatype})'))
+            checks += self.alias_checks(p, pair)
         return checks
+
+    def alias_checks(self, p, pair):
+        """What comes may not lie where what goes does; certain where both are the same elements at the same address, unless that is
+        MPI_BOTTOM. Between two groups not both of them count."""
+        other = next((q for q in self.function.of_kind('cbuf') if 'inplace' in q.args and q.args[:2] == pair), None)
+        if p.kind != 'buf' or not other:
+            return []
+        bad = f'{p.name} == {other.name} && {p.name} && check_any_data({pair[0]}, o_{pair[1]}) && !o_{self.comm.name}->remote_group'
+        return [(bad, f'check_same_buffer("{p.name}", "{other.name}")')]
 
     def vector(self, p):
         if any(p.name in q.args[1:] for q in self.parameters if q.kind == 'types'):

@@ -126,6 +126,11 @@ int check_null_buffer(const char *argument, MPI_Count count, const struct dataty
                    (long long)count, datatype_name(type));
 }
 
+int check_same_buffer(const char *argument, const char *other)
+{
+    return err_set(MPI_ERR_BUFFER, "%s is the same as %s; give MPI_IN_PLACE as %s", argument, other, other);
+}
+
 int check_bad_in_place(const char *argument, const struct comm *comm_or_null)
 {
     if (comm_or_null && comm_or_null->remote_group)

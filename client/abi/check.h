@@ -85,6 +85,11 @@ static inline bool check_buffer_ok(const void *buf, MPI_Count count, const struc
     return CHECK_LIKELY(buf != NULL) || count == 0 || type->size == 0 || type->true_lb > 0;
 }
 
+static inline bool check_any_data(MPI_Count count, const struct datatype *type)
+{
+    return count > 0 && type->size > 0;
+}
+
 /* Counts that do not fit into the int of the small form (MPI-5.0 section 2.5.8). */
 static inline int check_fit_int(MPI_Count value)
 {
@@ -102,6 +107,7 @@ CHECK_COLD int check_bad_tag(const char *argument, int tag, bool any_tag);
 CHECK_COLD int check_bad_keyval(const char *argument, int keyval);
 CHECK_COLD int check_null_pointer(int mpi_class, const char *argument);
 CHECK_COLD int check_null_buffer(const char *argument, MPI_Count count, const struct datatype *type);
+CHECK_COLD int check_same_buffer(const char *argument, const char *other);
 CHECK_COLD int check_bad_in_place(const char *argument, const struct comm *comm_or_null);
 
 /* Arrays of `n` elements; 0 when all is well. A count of a NULL array is an error only when n > 0. */

@@ -201,6 +201,9 @@ def errors_of(function, text):
             found.setdefault('ARG', []).append(f'{p.name} is a null pointer')
         elif p.kind in LISTS and p.args or p.kind in ('fn', 'widefn') and not p.optional:
             found.setdefault('ARG', []).append(f'{p.name} is a null pointer')
+    for p in function.of_kind('buf'):
+        if len(p.args) == 2 and any(q.args == p.args + ['inplace'] for q in function.of_kind('cbuf')):
+            found.setdefault('BUFFER', []).append('both buffers are the same')
     for error, words in text.errors:
         found.setdefault(error[len('MPI_ERR_'):], []).append(words)
     return [(f'MPI_ERR_{error}', words) for error, words in found.items()]

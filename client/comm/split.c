@@ -59,23 +59,35 @@ static int pick(const struct entry *entries, const struct group *group, int colo
     return err;
 }
 
-/* Entries of the local group at [0], of the remote one behind them. */
+/* Writes the exchange of n_ints from every member into a schedule: those of the local group from the beginning of `all`, those of the
+ * remote one behind them. */
+static void gather_from_all(struct schedule *s, const int *mine, int n_ints, int *all)
+{
+    struct comm *comm = s->view.comm;
+    struct blocks local = {.buf = all, .type = datatype_predefined(MPI_INT), .count = n_ints};
+    if (!comm_is_inter(comm)) {
+        coll_allgather(s, mine, n_ints, local.type, &local);
+        return;
+    }
+    struct blocks remote = local;
+    remote.buf = all + (size_t)comm->size * (size_t)n_ints;
+    inter_allgather(s, mine, n_ints, local.type, &remote);
+    struct schedule_view inter = schedule_enter(s, (struct schedule_view){comm->local_comm, comm->rank, comm->size, NULL});
+    coll_allgather(s, mine, n_ints, local.type, &local);
+    schedule_leave(s, inter);
+}
+
+/* Number of members, of both groups of an intercommunicator. */
+static int n_members(const struct comm *comm)
+{
+    return comm->size + (comm_is_inter(comm) ? comm->remote_group->size : 0);
+}
+
 static int exchange(struct comm *comm, struct entry mine, struct entry *entries, uint32_t *ret_id)
 {
     struct schedule s;
-    struct blocks local = {.buf = entries, .type = datatype_predefined(MPI_INT), .count = 2};
     schedule_begin(&s, comm, coll_next_tag(comm));
-    if (comm_is_inter(comm)) {
-        struct blocks remote = local;
-        remote.buf = entries + comm->size;
-        inter_allgather(&s, &mine, 2, local.type, &remote);
-        struct schedule_view inter =
-            schedule_enter(&s, (struct schedule_view){comm->local_comm, comm->rank, comm->size, NULL});
-        coll_allgather(&s, &mine, 2, local.type, &local);
-        schedule_leave(&s, inter);
-    } else {
-        coll_allgather(&s, &mine, 2, local.type, &local);
-    }
+    gather_from_all(&s, &mine.color, 2, &entries->color);
     int err = s.err ? s.err : context_agree(&s, ret_id);
     int end = schedule_end(&s);
     return err ? err : end;
@@ -83,7 +95,7 @@ static int exchange(struct comm *comm, struct entry mine, struct entry *entries,
 
 int split_comm(struct comm *comm, int color, int key, struct comm **ret_newcomm)
 {
-    int n = comm->size + (comm_is_inter(comm) ? comm->remote_group->size : 0);
+    int n = n_members(comm);
     struct entry *entries = malloc((size_t)n * sizeof *entries);
     if (!entries)
         return err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", n);
@@ -147,11 +159,10 @@ static int exchange_places(struct comm *comm, bool asks, int *places)
 {
     int mine[HARDWARE_TYPES] = {ABSENT};
     struct schedule s;
-    struct blocks all = {.buf = places, .type = datatype_predefined(MPI_INT), .count = HARDWARE_TYPES};
     for (int type = 0; asks && type < HARDWARE_TYPES; type++)
         mine[type] = place_in_job(comm, type);
     schedule_begin(&s, comm, coll_next_tag(comm));
-    coll_allgather(&s, mine, HARDWARE_TYPES, all.type, &all);
+    gather_from_all(&s, mine, HARDWARE_TYPES, places);
     return schedule_end(&s);
 }
 
@@ -179,11 +190,11 @@ static int next_level(const int *places, int n)
  * this, so all members come here. */
 static int unguided_color(struct comm *comm, bool asks, struct info *info, int *ret_color)
 {
-    int *places = malloc((size_t)comm->size * HARDWARE_TYPES * sizeof(int));
+    int n = n_members(comm), *places = malloc((size_t)n * HARDWARE_TYPES * sizeof(int));
     if (!places)
-        return err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", comm->size);
+        return err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", n);
     int err = exchange_places(comm, asks, places);
-    int level = err ? HARDWARE_TYPES : next_level(places, comm->size);
+    int level = err ? HARDWARE_TYPES : next_level(places, n);
     *ret_color = asks && level < HARDWARE_TYPES ? places[comm->rank * HARDWARE_TYPES + level] : MPI_UNDEFINED;
     free(places);
     if (!err && *ret_color != MPI_UNDEFINED && info && !info->obj.predefined)
@@ -216,8 +227,6 @@ int mpi_comm_split_type(struct comm *comm, int split_type, int key, struct info 
                         struct comm **ret_newcomm)
 {
     int color = MPI_UNDEFINED;
-    if (comm_is_inter(comm))
-        return err_set(MPI_ERR_COMM, "%s is an intercommunicator", comm->name[0] ? comm->name : "the communicator");
     int unguided = MPI_UNDEFINED;
     int err = color_of(comm, split_type, info, &color);
     if (!err)

@@ -4,6 +4,7 @@
  *
  * The communicator is made by hand, nothing communicates: a call that passed its checks would not come back.
  */
+#include "client/coll/op.h"
 #include "client/core/comm.h"
 #include "client/core/err.h"
 #include "client/core/errhandler.h"
@@ -29,6 +30,7 @@ static int set_up(void **state)
 {
     (void)state;
     assert_int_equal(datatype_init(), 0);
+    assert_int_equal(op_init(), 0);
     world.errhandler = errhandler_return;
     handle_set_predefined((uintptr_t)MPI_COMM_WORLD, &world.obj);
     comm_world = &world;
@@ -115,6 +117,8 @@ static void test_types_and_buffers(void **state)
            "buf is MPI_IN_PLACE, which is not allowed here");
     expect(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, buffer, 1, MPI_INT, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER,
            "sendbuf is MPI_IN_PLACE, which only the root may give");
+    expect(MPI_Allreduce(buffer, buffer, 3, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+           "recvbuf is the same as sendbuf; give MPI_IN_PLACE as sendbuf");
     expect(MPI_Allgatherv(buffer, 1, MPI_INT, buffer, counts, counts, MPI_INT, MPI_COMM_WORLD), MPI_ERR_COUNT,
            "recvcounts[2] is -1, but must not be negative");
 }

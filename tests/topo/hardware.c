@@ -92,6 +92,31 @@ static void check_unguided(int n_bound, int is_bound)
     MPI_Comm_free(&part);
 }
 
+/* Two groups: each hardware with what both have on it, the same level for both. */
+static void check_inter(void)
+{
+    MPI_Comm half, inter, part;
+    int local = 0, remote = 0;
+    if (size < 4 || size % 2)
+        return;
+    /* Ranks 0 and 1 of every four against 2 and 3: each half has ranks on both cores. */
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2 % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank / 2 % 2 ? 0 : 2, 1, &inter);
+    MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part);
+    MPI_Comm_remote_size(part, &remote);
+    MPI_Comm_size(part, &local);
+    CHECK(local + remote == size, "%d and %d processes", local, remote);
+    MPI_Comm_free(&part);
+    MPI_Comm_split_type(inter, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &part);
+    CHECK(part != MPI_COMM_NULL, "not split%s", "");
+    MPI_Comm_remote_size(part, &remote);
+    MPI_Comm_size(part, &local);
+    CHECK(local + remote == size / 2, "%d and %d processes on one core", local, remote);
+    MPI_Comm_free(&part);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
+}
+
 static void check_info(int is_bound)
 {
     MPI_Info info;
@@ -121,6 +146,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     check_guided(n_bound, is_bound);
     check_unguided(n_bound, is_bound);
+    check_inter();
     check_info(is_bound);
     if (rank == 0)
         printf("hardware: %d ranks\n", size);
