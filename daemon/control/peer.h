@@ -19,7 +19,7 @@
 
 #include "daemon/control/auth.h"
 
-#define PEER_VERSION     1u
+#define PEER_VERSION     2u
 #define PEER_HELLO_BYTES 512u
 #define PEER_NAME_BYTES  56u
 
