@@ -53,6 +53,15 @@ int coll_next_persistent_tag(struct comm *comm)
     return next_tag(comm, COLL_PERSISTENT);
 }
 
+int coll_next_check_tag(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (!c)
+        return 0;
+    c->next_check = (c->next_check + 1) % TAG_RANGE;
+    return (int)(COLL_FORMS * TAG_RANGE + c->next_check);
+}
+
 enum coll_form coll_form_of(int tag)
 {
     uint32_t form = (uint32_t)tag / TAG_RANGE;

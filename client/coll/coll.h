@@ -20,6 +20,7 @@ enum coll_form { COLL_BLOCKING, COLL_NONBLOCKING, COLL_PERSISTENT, COLL_FORMS };
 /* What the engine keeps per communicator. */
 struct coll_comm {
     uint32_t next_tag[COLL_FORMS]; /* of the next call of each form */
+    uint32_t next_check;           /* of the next call of any form, in the checking mode */
 
     /* The shape, from where the ranks run; equal on all members. */
     bool shaped;
@@ -47,6 +48,7 @@ struct coll_comm *coll_shape_of(struct comm *comm);
 int coll_next_tag(struct comm *comm);
 int coll_next_nonblocking_tag(struct comm *comm);
 int coll_next_persistent_tag(struct comm *comm);
+int coll_next_check_tag(struct comm *comm);
 /* The form of a call by its tag; COLL_FORMS for the tags below. */
 enum coll_form coll_form_of(int tag);
 /* For creation among some members of a communicator under a tag of the user: a range of its own. */

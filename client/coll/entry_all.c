@@ -6,6 +6,7 @@
  * entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
+#include "client/coll/check.h"
 #include "client/coll/coll.h"
 #include "client/coll/inter.h"
 #include "client/coll/request.h"
@@ -13,6 +14,11 @@
 static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                       void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
 {
+    bool in_place = sendbuf == MPI_IN_PLACE;
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLGATHER, .root = -1, .in_place = in_place,
+                                                             .count = in_place ? recvcount : sendcount,
+                                                             .type = in_place ? recvtype : sendtype}))
+        return;
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
         inter_allgather(s, sendbuf, sendcount, sendtype, &recv);
@@ -55,6 +61,15 @@ static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendco
                        struct intvec displs, struct datatype *recvtype)
 {
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs};
+    bool in_place = sendbuf == MPI_IN_PLACE;
+    if (check_is_on(s)) {
+        /* Every rank expects from each other one what its own count says. */
+        struct blocks own = {.type = in_place ? recvtype : sendtype,
+                             .count = in_place ? blocks_count(&recv, s->view.rank) : sendcount};
+        if (!check_calls(s, &(struct check_call){
+                                .kind = CHECK_ALLGATHERV, .root = -1, .in_place = in_place, .to = &own, .from = &recv}))
+            return;
+    }
     if (comm_is_inter(s->view.comm))
         inter_allgather(s, sendbuf, sendcount, sendtype, &recv);
     else
@@ -95,6 +110,10 @@ int mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatyp
 static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                      void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
 {
+    bool in_place = sendbuf == MPI_IN_PLACE;
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALL, .root = -1, .in_place = in_place,
+                                                             .count = recvcount, .type = recvtype}))
+        return;
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
@@ -139,6 +158,11 @@ static void alltoallv(struct schedule *s, const void *sendbuf, struct intvec sen
 {
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls};
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls};
+    bool in_place = sendbuf == MPI_IN_PLACE;
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALLV, .root = -1, .in_place = in_place,
+                                             .to = in_place ? &recv : &send, .from = &recv}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
     else
@@ -184,6 +208,11 @@ static void alltoallw(struct schedule *s, const void *sendbuf, struct intvec sen
     struct blocks send = {
         .buf = (void *)sendbuf, .types = sendtypes, .counts = sendcounts, .displs = sdispls};
     struct blocks recv = {.buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls};
+    bool in_place = sendbuf == MPI_IN_PLACE;
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALLW, .root = -1, .in_place = in_place,
+                                             .to = in_place ? &recv : &send, .from = &recv}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
     else

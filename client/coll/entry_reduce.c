@@ -6,6 +6,7 @@
  * entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
+#include "client/coll/check.h"
 #include "client/coll/coll.h"
 #include "client/coll/inter.h"
 #include "client/coll/request.h"
@@ -29,6 +30,9 @@ static int check_rooted(const struct op *op, const struct datatype *type, int ro
 static void reduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                    struct datatype *datatype, struct op *op, int root)
 {
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE, .root = root, .op = op, .in_place = sendbuf == MPI_IN_PLACE,
+                                                             .count = count, .type = datatype}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_reduce(s, sendbuf, recvbuf, count, datatype, op, root);
     else
@@ -76,6 +80,9 @@ int mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct 
 static void allreduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                       struct datatype *datatype, struct op *op)
 {
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLREDUCE, .root = -1, .op = op, .in_place = sendbuf == MPI_IN_PLACE,
+                                                             .count = count, .type = datatype}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_allreduce(s, sendbuf, recvbuf, count, datatype, op);
     else
@@ -123,6 +130,11 @@ static void reduce_scatter(struct schedule *s, const void *sendbuf, void *recvbu
                            struct datatype *datatype, struct op *op)
 {
     struct blocks counts = {.buf = recvbuf, .type = datatype, .counts = recvcounts};
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE_SCATTER, .root = -1, .op = op,
+                                             .in_place = sendbuf == MPI_IN_PLACE,
+                                             .count = blocks_first(&counts, s->view.size), .type = datatype}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_reduce_scatter(s, sendbuf, recvbuf, &counts, op);
     else
@@ -171,6 +183,10 @@ int mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, struct intvec re
 static void reduce_scatter_block(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count recvcount,
                                  struct datatype *datatype, struct op *op)
 {
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE_SCATTER_BLOCK, .root = -1, .op = op,
+                                                             .in_place = sendbuf == MPI_IN_PLACE, .count = recvcount,
+                                                             .type = datatype}))
+        return;
     struct blocks counts = {.buf = recvbuf, .type = datatype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
         inter_reduce_scatter(s, sendbuf, recvbuf, &counts, op);
@@ -220,6 +236,9 @@ int mpi_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, MPI_Count 
 static void scan(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                  struct datatype *datatype, struct op *op)
 {
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_SCAN, .root = -1, .op = op, .in_place = sendbuf == MPI_IN_PLACE,
+                                                             .count = count, .type = datatype}))
+        return;
     coll_scan(s, sendbuf, recvbuf, count, datatype, op);
 }
 
@@ -263,6 +282,9 @@ int mpi_scan_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct da
 static void exscan(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                    struct datatype *datatype, struct op *op)
 {
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_EXSCAN, .root = -1, .op = op, .in_place = sendbuf == MPI_IN_PLACE,
+                                                             .count = count, .type = datatype}))
+        return;
     coll_exscan(s, sendbuf, recvbuf, count, datatype, op);
 }
 

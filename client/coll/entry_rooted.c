@@ -6,12 +6,15 @@
  * entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
+#include "client/coll/check.h"
 #include "client/coll/coll.h"
 #include "client/coll/inter.h"
 #include "client/coll/request.h"
 
 static void barrier(struct schedule *s)
 {
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_BARRIER, .root = -1}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_barrier(s);
     else
@@ -45,6 +48,8 @@ int mpi_barrier_init(struct comm *comm, struct info *info, struct request **ret_
 
 static void bcast(struct schedule *s, void *buffer, MPI_Count count, struct datatype *datatype, int root)
 {
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_BCAST, .root = root, .count = count, .type = datatype}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_bcast(s, buffer, count, datatype, root);
     else
@@ -81,6 +86,10 @@ int mpi_bcast_init(void *buffer, MPI_Count count, struct datatype *datatype, int
 static void gather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                    void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root)
 {
+    bool is_root = s->view.rank == root; /* what it takes of each is what each gives */
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_GATHER, .root = root, .count = is_root ? recvcount : sendcount,
+                                                             .type = is_root ? recvtype : sendtype}))
+        return;
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
         inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
@@ -123,6 +132,11 @@ static void gatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount
                     int root)
 {
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs};
+    bool is_root = s->view.rank == root;
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){.kind = CHECK_GATHERV, .root = root, .from = is_root ? &recv : NULL,
+                                             .own_bytes = is_root ? 0 : sendcount * sendtype->size}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
     else
@@ -163,6 +177,10 @@ int mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *
 static void scatter(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                     void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root)
 {
+    bool is_root = s->view.rank == root;
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_SCATTER, .root = root, .count = is_root ? sendcount : recvcount,
+                                                             .type = is_root ? sendtype : recvtype}))
+        return;
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
     if (comm_is_inter(s->view.comm))
         inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
@@ -205,6 +223,11 @@ static void scatterv(struct schedule *s, const void *sendbuf, struct intvec send
                      int root)
 {
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = displs};
+    bool is_root = s->view.rank == root;
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){.kind = CHECK_SCATTERV, .root = root, .to = is_root ? &send : NULL,
+                                             .own_bytes = is_root ? 0 : recvcount * recvtype->size}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
     else

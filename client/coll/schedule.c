@@ -27,12 +27,14 @@ enum step_kind {
     STEP_GET_REDUCE,
     STEP_AWAIT,
     STEP_FINISH,
-    STEP_CALL
+    STEP_CALL,
+    STEP_JUDGE
 };
 
 struct schedule_step {
     enum step_kind kind;
     int peer; /* communicator rank; number of the post for STEP_WAIT_ONE; label for STEP_CALL; member of the exchange */
+    int tag;
     struct comm *comm;
     const void *in;
     void *out;
@@ -198,7 +200,7 @@ static struct schedule_step *record(struct schedule *s, enum step_kind kind)
         s->max_steps = max;
     }
     struct schedule_step *step = &s->steps[s->n_steps++];
-    *step = (struct schedule_step){.kind = kind};
+    *step = (struct schedule_step){.kind = kind, .tag = s->tag};
     return step;
 }
 
@@ -244,26 +246,26 @@ static struct schedule_step *record_post(struct schedule *s, enum step_kind kind
 }
 
 static void post_send(struct schedule *s, struct comm *comm, const void *buf, MPI_Count count,
-                      struct datatype *type, int peer)
+                      struct datatype *type, int peer, int tag)
 {
     if (!reserve_pending(s, s->n_pending)) {
         out_of_memory(s);
         return;
     }
     struct request *r = NULL;
-    note(s, p2p_isend(buf, count, type, peer, s->tag, comm, P2P_CONTEXT_COLL, P2P_STANDARD, &r));
+    note(s, p2p_isend(buf, count, type, peer, tag, comm, P2P_CONTEXT_COLL, P2P_STANDARD, &r));
     s->pending[s->n_pending++] = r;
 }
 
 static void post_recv(struct schedule *s, struct comm *comm, void *buf, MPI_Count count,
-                      struct datatype *type, int peer)
+                      struct datatype *type, int peer, int tag)
 {
     if (!reserve_pending(s, s->n_pending)) {
         out_of_memory(s);
         return;
     }
     struct request *r = NULL;
-    note(s, p2p_irecv(buf, count, type, peer, s->tag, comm, P2P_CONTEXT_COLL, &r));
+    note(s, p2p_irecv(buf, count, type, peer, tag, comm, P2P_CONTEXT_COLL, &r));
     s->pending[s->n_pending++] = r;
 }
 
@@ -329,7 +331,7 @@ int schedule_isend(struct schedule *s, const void *buf, MPI_Count count, struct 
     if (to < 0 || s->broken)
         return -1;
     if (!s->recording) {
-        post_send(s, s->view.comm, buf, count, type, comm_rank_of(s, to));
+        post_send(s, s->view.comm, buf, count, type, comm_rank_of(s, to), s->tag);
         return s->n_pending - 1;
     }
     struct schedule_step *step = record_post(s, STEP_SEND);
@@ -348,7 +350,7 @@ int schedule_irecv(struct schedule *s, void *buf, MPI_Count count, struct dataty
     if (from < 0 || s->broken)
         return -1;
     if (!s->recording) {
-        post_recv(s, s->view.comm, buf, count, type, comm_rank_of(s, from));
+        post_recv(s, s->view.comm, buf, count, type, comm_rank_of(s, from), s->tag);
         return s->n_pending - 1;
     }
     struct schedule_step *step = record_post(s, STEP_RECV);
@@ -696,6 +698,33 @@ enum progress_news schedule_news(struct schedule *s)
     }
 }
 
+void schedule_judge(struct schedule *s, int (*fn)(void *arg), void *arg)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        int err = fn(arg);
+        note(s, err);
+        s->broken = err != MPI_SUCCESS;
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_JUDGE);
+    if (!step)
+        return;
+    step->fn = fn;
+    step->out = arg;
+}
+
+/* The rest is not carried out, but its steps of the exchange are counted. */
+static void skip_the_rest(struct schedule *s)
+{
+    for (; s->next_step + 1 < s->n_steps; s->next_step++) {
+        const struct schedule_step *step = &s->steps[s->next_step + 1];
+        if (step->kind == STEP_FINISH)
+            exchange_finish(step->shared.exchange, step->shared.step);
+    }
+}
+
 /* ---- running a recorded schedule
  * ------------------------------------------------------------------------------- */
 
@@ -712,10 +741,10 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
 {
     switch (step->kind) {
     case STEP_SEND:
-        post_send(s, step->comm, step->in, step->in_count, step->in_type, step->peer);
+        post_send(s, step->comm, step->in, step->in_count, step->in_type, step->peer, step->tag);
         break;
     case STEP_RECV:
-        post_recv(s, step->comm, step->out, step->out_count, step->out_type, step->peer);
+        post_recv(s, step->comm, step->out, step->out_count, step->out_type, step->peer, step->tag);
         break;
     case STEP_WAIT:
         if (!all_complete(s))
@@ -754,6 +783,13 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
             break;
         }
         note(s, rc);
+        break;
+    }
+    case STEP_JUDGE: {
+        int err = step->fn(step->out);
+        note(s, err);
+        if (err)
+            skip_the_rest(s);
         break;
     }
     }

@@ -156,6 +156,9 @@ void schedule_finish(struct schedule *s, const struct shared *sh);
 int schedule_label(const struct schedule *s);
 void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int label);
 
+/* Calls fn(arg) in either mode; an error that it returns ends the run: nothing more is sent, received or moved. */
+void schedule_judge(struct schedule *s, int (*fn)(void *arg), void *arg);
+
 /* Memory that lives as long as the schedule; NULL (and s->broken) when there is none. Size 0 gives a valid
  * pointer. */
 void *schedule_temp(struct schedule *s, size_t n_bytes);

@@ -14,6 +14,8 @@ __attribute__((constructor)) static void read_environment(void)
 
     if (value && strcmp(value, "0") == 0)
         phase_state.checks = false;
+    if (value && strcmp(value, "collectives") == 0)
+        phase_state.check_collectives = true;
 }
 
 void phase_set(enum phase phase)

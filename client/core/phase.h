@@ -2,7 +2,8 @@
 /*
  * Whether MPI may be called: read by every binding, set by initialization and finalization.
  *
- * Also the switch of the argument checks (MOTET_CHECK=0 turns them off), so that a binding reads one cache line.
+ * Also the switch of the argument checks (MOTET_CHECK=0 turns them off), so that a binding reads one cache line, and of
+ * the checking mode of collectives.
  */
 #ifndef MOTET_CLIENT_CORE_PHASE_H
 #define MOTET_CLIENT_CORE_PHASE_H
@@ -19,6 +20,7 @@ enum phase {
 struct phase_state {
     uint8_t now; /* enum phase: active while the world model or any session is */
     bool checks;
+    bool check_collectives; /* MOTET_CHECK=collectives */
     uint8_t world; /* enum phase, of MPI_Init and MPI_Finalize alone */
 };
 extern struct phase_state phase_state;
