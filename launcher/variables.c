@@ -2,7 +2,7 @@
 #include "launcher/variables.h"
 
 const struct variable variables[] = {
-    {"MOTET_CHECK", "library", "1", "0: arguments are not checked"},
+    {"MOTET_CHECK", "library", "1", "0: arguments are not checked; collectives: calls that do not fit together are found"},
     {"MOTET_DEBUG", "library", "", "handles: list the handles that a program has not freed"},
     {"MOTET_THREAD_LEVEL", "library", "as asked for", "single, funneled, serialized or multiple: the level that programs get"},
     {"MOTET_PROGRESS", "library", "", "none: no helper thread advances transfers while the program computes"},
