@@ -6,6 +6,7 @@
                                                        three networks with two gateways in a row
     tests/suites/run_mpi4py.py --places 4 three        some of it
     tests/suites/run_mpi4py.py --places 1 -- -i grequest    main.py's own options after --
+    tests/suites/run_mpi4py.py --recorded --places three    without running MPICH: skips are compared with a list of its reasons
 
 Works on the installation that MOTET_STAGE names (default build/stage); downloads lie in MOTET_INPUTS (default build/inputs). MPICH's
 results are kept there, since they change only with its version; --again runs it anew. The exit code says whether any case failed, or
@@ -19,6 +20,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -41,7 +43,9 @@ LEFT_OUT = {
     'dynamic processes': ['test_spawn.*', 'test_dynproc.*', 'test_util_pool.TestProcessPool.*'],
 }
 PATTERNS = [pattern for patterns in LEFT_OUT.values() for pattern in patterns]
-DEADLINE_S = 900
+# Why MPICH 5.0.2 skips cases in a job of several ranks: as this program finds it, kept for the runs that compare with the record only.
+MPICH_SKIPS = {'cupy', 'numba', 'comm.size==1', 'mpi-comm_revoke', 'dill', 'yaml'}
+DEADLINE_S = 1800  # 8 ranks on two cores that others use as well
 WORST = ['passed', 'skipped', 'failed', 'error', 'no end']
 Place = collections.namedtuple('Place', 'name n_ranks lab hosts')
 PLACES = {place.name: place for place in [Place(str(n), n, None, None) for n in (1, 2, 3, 4, 5, 8)] + [
@@ -183,6 +187,13 @@ def differences(ours, theirs):
     return lines, good
 
 
+def against_record(ours):
+    """The same without MPICH's results."""
+    lines = [f'    {name}: {" ".join(case)}' for name, case in sorted(ours.items())
+             if case[0] not in ('passed', 'skipped') or (case[0] == 'skipped' and case[1] not in MPICH_SKIPS)]
+    return lines, not lines
+
+
 def failures(output, n_ranks, limit=6000):
     """The reports of what failed, rank by rank."""
     text = ''
@@ -208,9 +219,12 @@ def run_place(place, tools, arguments):
         ours = read_cases(output, place.n_ranks)
         where = f'{place.n_ranks} ranks' + (f' over {place.lab}' if place.lab else ' on one node')
         print(row(f'{where}: Motet', counts(ours) + [f'{seconds:.0f} s']), flush=True)
-        theirs, seconds = mpich_cases(mpich, place.n_ranks, python, arguments.options, arguments.deadline, arguments.again)
-        print(row(f'{place.n_ranks} ranks on one node: MPICH', counts(theirs) + [f'{seconds:.0f} s']), flush=True)
-        lines, good = differences(ours, theirs)
+        if mpich:
+            theirs, seconds = mpich_cases(mpich, place.n_ranks, python, arguments.options, arguments.deadline, arguments.again)
+            print(row(f'{place.n_ranks} ranks on one node: MPICH', counts(theirs) + [f'{seconds:.0f} s']), flush=True)
+            lines, good = differences(ours, theirs)
+        else:
+            lines, good = against_record(ours)
         print('\n'.join(lines), end='\n' if lines else '', flush=True)
         if not good or trouble:
             print(failures(output, place.n_ranks), end='')
@@ -230,11 +244,14 @@ def main():
                         help='ranks on one node; two (nodes); three (networks)')
     parser.add_argument('--deadline', type=float, default=DEADLINE_S, help='seconds for each run (default: %(default)s)')
     parser.add_argument('--again', action='store_true', help="run MPICH even if its results are known")
+    parser.add_argument('--recorded', action='store_true', help='compare with what MPICH is known to skip instead of running it')
     parser.add_argument('--keep', metavar='DIR', help='keep the output of runs with failures')
     parser.add_argument('options', nargs='*', help="of the suite's main.py, after --")
     arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # by way of every `finally`
     installation = stage.find()
-    tools = installation, inputs.mpi4py(installation), inputs.Mpich()
+    tools = installation, inputs.mpi4py(installation), None if arguments.recorded else inputs.Mpich()
     print('left out, because they need a chapter that is not there yet:')
     for chapter, patterns in LEFT_OUT.items():
         print(f'    {chapter}: {" ".join(patterns)}')
