@@ -42,6 +42,8 @@ LEFT_OUT = {
             'test_objmodel.TestObjModel.testSafeFreeCreated', 'test_subclass.TestMyFile.*'],
     'dynamic processes': ['test_spawn.*', 'test_dynproc.*', 'test_util_pool.TestProcessPool.*'],
 }
+if not os.path.exists('/etc/hosts'):  # as on a machine that debootstrap made
+    LEFT_OUT['the file /etc/hosts'] = ['test_toplevel.TestProfile.testProfile']
 PATTERNS = [pattern for patterns in LEFT_OUT.values() for pattern in patterns]
 # Why MPICH 5.0.2 skips cases in a job of several ranks: as this program finds it, kept for the runs that compare with the record only.
 MPICH_SKIPS = {'cupy', 'numba', 'comm.size==1', 'mpi-comm_revoke', 'dill', 'yaml'}
@@ -252,7 +254,7 @@ def main():
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # by way of every `finally`
     installation = stage.find()
     tools = installation, inputs.mpi4py(installation), None if arguments.recorded else inputs.Mpich()
-    print('left out, because they need a chapter that is not there yet:')
+    print('left out, because they need what is not there (yet):')
     for chapter, patterns in LEFT_OUT.items():
         print(f'    {chapter}: {" ".join(patterns)}')
     print(row('', ['cases', 'passed', 'failed', 'errors', 'no end', 'skipped', 'time']), flush=True)
