@@ -63,6 +63,8 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
     at += sizeof(struct segment_network) * shape->n_networks;
     l->on_network_off = at;
     at += (size_t)shape->n_networks * shape->n_nodes;
+    l->distances_off = at;
+    at += (size_t)shape->n_networks * shape->n_networks;
 
     l->bells_off = at = page_align(at);
     at += sizeof(struct bell) * shape->n_channels;

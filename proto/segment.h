@@ -4,7 +4,7 @@
  * ranks, so messages may wait in it for a rank that has not started. All ranks of the job on the node and the daemon map it; no
  * one else can. It is sparse: pages exist for what was used.
  *
- * Contents, in order: header, table of world ranks, table of nodes, table of networks and who is on them, one bell per channel, one area per local rank (bell, board of
+ * Contents, in order: header, table of world ranks, table of nodes, table of networks, who is on them and how far they are apart, one bell per channel, one area per local rank (bell, board of
  * queue records), rings rank to rank (one per ordered pair), rings rank to channel and channel to rank, cells of the exchange. A channel thread has one
  * bell (and one eventfd) per job, so that no job can touch what wakes another one.
  */
@@ -20,7 +20,7 @@
 #include "proto/ring.h"
 
 #define SEGMENT_MAGIC     0x4d4f5453u /* "MOTS" */
-#define SEGMENT_VERSION   3u
+#define SEGMENT_VERSION   4u
 #define SEGMENT_MAX_LOCAL 256u
 #define SEGMENT_NODE_NAME 64u
 #define SEGMENT_JOB_NAME  64u
@@ -100,7 +100,7 @@ struct segment_rank {
 /* Offsets from the start of the segment. */
 struct segment_layout {
     struct segment_shape shape;
-    size_t world_off, nodes_off, networks_off, on_network_off, bells_off, ranks_off, rank_stride, board_off; /* board_off: within a rank's area */
+    size_t world_off, nodes_off, networks_off, on_network_off, distances_off, bells_off, ranks_off, rank_stride, board_off; /* board_off: within a rank's area */
     size_t local_off, local_stride;                                 /* ring of (producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride;                /* ring of (rank, channel) */
     size_t exchange_off, exchange_stride;                           /* cell of (slot, row, rank) */
@@ -129,6 +129,12 @@ static inline struct segment_network *segment_network_at(void *base, const struc
 static inline uint8_t *segment_on_network(void *base, const struct segment_layout *l, uint32_t network, uint32_t node)
 {
     return (uint8_t *)base + l->on_network_off + (size_t)network * l->shape.n_nodes + node;
+}
+
+/* Gateways between two networks of the job, counted along the shortest way when the job was started; 255: there was none. */
+static inline uint8_t *segment_network_distance(void *base, const struct segment_layout *l, uint32_t from, uint32_t to)
+{
+    return (uint8_t *)base + l->distances_off + (size_t)from * l->shape.n_networks + to;
 }
 
 /* Bell of channel `channel` for this job; the up ring of local rank r has bit r. */

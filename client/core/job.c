@@ -110,6 +110,11 @@ bool job_on_network(int node, int network)
     return *segment_on_network(link_self.base, &link_self.layout, (uint32_t)network, (uint32_t)node) != 0;
 }
 
+int job_network_distance(int from, int to)
+{
+    return *segment_network_distance(link_self.base, &link_self.layout, (uint32_t)from, (uint32_t)to);
+}
+
 uint64_t job_id(void)
 {
     return link_self.job;

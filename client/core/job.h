@@ -33,6 +33,9 @@ const char *job_node_name(int node);
 int job_n_networks(void);
 const char *job_network_name(int network);
 bool job_on_network(int node, int network);
+/* Gateways between two of them on the shortest way, as it was when the job started; JOB_APART: there was none. */
+#define JOB_APART 255
+int job_network_distance(int from, int to);
 /* Job id as a 64-bit number, 0 without a daemon. */
 uint64_t job_id(void);
 

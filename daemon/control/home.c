@@ -12,7 +12,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "daemon/control/networks.h"
 #include "proto/hop.h"
+#include "proto/segment.h"
 
 #define LAUNCH_LIMIT_NS (30 * CLOCK_NS_PER_S)
 /* After SIGKILL: then a process hangs in the kernel, or its node does. */
@@ -224,7 +226,24 @@ static struct home *home_new(struct homes *homes, struct place_result *placement
     return h;
 }
 
-static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Motet__Submit *submit, const uint8_t key[16])
+/* How far apart the networks of the placements are, in *ret_distances (the caller frees its data). 0, or -errno and one line in error. */
+static int measure_networks(const struct place_result *placement, const struct place_node *nodes, size_t n_nodes,
+                            ProtobufCBinaryData *ret_distances, char *error, size_t error_size)
+{
+    const char *names[SEGMENT_MAX_NETWORKS];
+    int n = networks_list(placement->placements, placement->n_placements, names, SEGMENT_MAX_NETWORKS);
+
+    if (n < 0) {
+        snprintf(error, error_size, "the job's nodes are on more than %u networks", SEGMENT_MAX_NETWORKS);
+        return n;
+    }
+    ret_distances->len = (size_t)n * (size_t)n;
+    ret_distances->data = malloc(ret_distances->len + 1);
+    return ret_distances->data ? networks_distances(names, (size_t)n, nodes, n_nodes, ret_distances->data) : -ENOMEM;
+}
+
+static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Motet__Submit *submit, const uint8_t key[16],
+                        ProtobufCBinaryData distances)
 {
     Motet__Launch msg = MOTET__LAUNCH__INIT;
 
@@ -247,6 +266,8 @@ static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Mo
     msg.stdin_to_rank0 = submit->stdin_to_rank0;
     msg.has_umask = submit->has_umask;
     msg.umask = submit->umask;
+    msg.has_network_distances = true;
+    msg.network_distances = distances;
     to_children(homes, h, MOTET__FRAME_TYPE__LAUNCH, &msg.base);
 }
 
@@ -255,6 +276,7 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
 {
     struct place_node *nodes = calloc(HOP_MAX_NODES, sizeof *nodes);
     struct place_result placement = {0};
+    ProtobufCBinaryData distances = {0};
     char error[512] = "out of memory";
     int rc = -ENOMEM;
 
@@ -263,6 +285,8 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
         rc = n_nodes > 0 ? place_ranks(submit, nodes, n_nodes, &placement, error, sizeof error) : -EINVAL;
         if (n_nodes == 0)
             snprintf(error, sizeof error, "node %s is being shut down", homes->node_name);
+        if (rc == 0)
+            rc = measure_networks(&placement, nodes, n_nodes, &distances, error, sizeof error);
     }
     for (size_t i = 0; rc == 0 && i < submit->n_apps; i++) {
         if (submit->apps[i]->n_argv == 0 || submit->apps[i]->n_ranks == 0) {
@@ -274,6 +298,7 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
     free(nodes);
     place_free(&placement);
     if (!h) {
+        free(distances.data);
         refuse_submit(homes, client, error);
         return NULL;
     }
@@ -286,7 +311,8 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
     h->deadline_ns = now_ns + LAUNCH_LIMIT_NS;
     log_info("job %016llx: '%s', %u ranks on %zu nodes, of user %u", (unsigned long long)h->id, h->name, h->n_ranks,
              h->placement.n_placements, (unsigned)uid);
-    send_launch(homes, h, gid, submit, key);
+    send_launch(homes, h, gid, submit, key, distances);
+    free(distances.data);
     return h;
 }
 

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "daemon/control/fabric.h"
 #include "daemon/control/hops.h"
+#include "daemon/control/networks.h"
 #include "daemon/node.h"
 
 #define MAX_RANKS (1u << 20)
@@ -93,24 +94,18 @@ static int build_ranks(struct job *job, char *error, size_t size)
     return 0;
 }
 
-/* The networks of all placements, each once, in the order of the launch message: the same on all nodes. Names are the message's.
- * Their number, or -EINVAL. */
+/* The networks of all placements. Names are the message's. Their number, or -EINVAL. */
 static int list_networks(const Motet__Launch *l, const char *names[SEGMENT_MAX_NETWORKS], char *error, size_t size)
 {
-    int n = 0, k;
+    int n = networks_list(l->placements, l->n_placements, names, SEGMENT_MAX_NETWORKS);
 
-    for (size_t i = 0; i < l->n_placements; i++) {
-        for (size_t j = 0; j < l->placements[i]->n_networks; j++) {
-            const char *name = l->placements[i]->networks[j];
-            for (k = 0; k < n && strcmp(names[k], name) != 0; k++)
-                ;
-            if (k < n)
-                continue;
-            if (n == (int)SEGMENT_MAX_NETWORKS || strlen(name) >= sizeof(struct segment_network))
-                return refuse(error, size, "the job's nodes are on more than %u networks, or one has too long a name", SEGMENT_MAX_NETWORKS);
-            names[n++] = name;
-        }
-    }
+    for (int k = 0; k < n; k++)
+        if (strlen(names[k]) >= sizeof(struct segment_network))
+            return refuse(error, size, "the name of network %.80s is too long", names[k]);
+    if (n < 0)
+        return refuse(error, size, "the job's nodes are on more than %u networks", SEGMENT_MAX_NETWORKS);
+    if (!l->has_network_distances || l->network_distances.len != (size_t)n * (size_t)n)
+        return refuse(error, size, "the launch message says nothing of the distances between its %d networks", n);
     return n;
 }
 
@@ -125,6 +120,8 @@ static void fill_networks(struct job *job, const char *names[SEGMENT_MAX_NETWORK
                 if (strcmp(l->placements[i]->networks[j], names[k]) == 0)
                     *segment_on_network(job->segment, &job->layout, k, i) = 1;
     }
+    if (l->network_distances.len > 0)
+        memcpy(segment_network_distance(job->segment, &job->layout, 0, 0), l->network_distances.data, l->network_distances.len);
 }
 
 static int build_segment(struct job *job, uint32_t n_world, char *error, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Placement of ranks on nodes. */
+/* Placement of ranks on nodes, and how far apart the networks under them are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/control/networks.h"
 #include "daemon/control/place.h"
 
 static const struct place_node nodes[] = {{.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
@@ -99,9 +100,49 @@ static void test_errors(void **state)
     expect_error(2, (const char *[]){"a:99999999999"}, 1, "name:count");
 }
 
+static Motet__Endpoint north = {.network = (char *)"north"}, east = {.network = (char *)"east"}, south = {.network = (char *)"south"},
+                       west = {.network = (char *)"west"}, far = {.network = (char *)"far"};
+
+/* A job on the outer two of a row of networks: what lies between counts, though no rank is there. */
+static void test_distances(void **state)
+{
+    Motet__Endpoint *on_north[] = {&north}, *gate1[] = {&north, &east}, *gate2[] = {&south, &east}, *on_south[] = {&south},
+                    *gate3[] = {&west, &north}, *on_far[] = {&far};
+    const struct place_node all[] = {{.endpoints = on_north, .n_endpoints = 1}, {.endpoints = gate1, .n_endpoints = 2},
+                                     {.endpoints = gate2, .n_endpoints = 2},    {.endpoints = on_south, .n_endpoints = 1},
+                                     {.endpoints = gate3, .n_endpoints = 2},    {.endpoints = on_far, .n_endpoints = 1}};
+    const char *names[] = {"south", "far", "north", "west"};
+    const uint8_t wanted[16] = {0,   255, 2, 3, /**/ 255, 0, 255, 255, /**/ 2, 255, 0, 1, /**/ 3, 255, 1, 0};
+    uint8_t distances[16];
+
+    (void)state;
+    assert_int_equal(networks_distances(names, 4, all, 6, distances), 0);
+    assert_memory_equal(distances, wanted, 16);
+}
+
+static void test_list(void **state)
+{
+    char *a_on[] = {(char *)"north", (char *)"east"}, *b_on[] = {(char *)"east", (char *)"south"};
+    Motet__Placement a = MOTET__PLACEMENT__INIT, b = MOTET__PLACEMENT__INIT;
+    Motet__Placement *placements[] = {&a, &b};
+    const char *names[4];
+
+    (void)state;
+    a.networks = a_on;
+    b.networks = b_on;
+    a.n_networks = b.n_networks = 2;
+    assert_int_equal(networks_list(placements, 2, names, 4), 3);
+    assert_string_equal(names[0], "north");
+    assert_string_equal(names[1], "east");
+    assert_string_equal(names[2], "south");
+    assert_true(networks_list(placements, 2, names, 2) < 0);
+    assert_int_equal(networks_list(placements, 0, names, 4), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_default), cmocka_unit_test(test_per_node),
-                                       cmocka_unit_test(test_hosts), cmocka_unit_test(test_errors)};
+                                       cmocka_unit_test(test_hosts), cmocka_unit_test(test_errors), cmocka_unit_test(test_distances),
+                                       cmocka_unit_test(test_list)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

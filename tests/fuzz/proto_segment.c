@@ -28,7 +28,8 @@ static void follow(const struct segment_shape *s)
     need(l.nodes_off >= l.world_off + sizeof(struct segment_world) * (size_t)s->n_world);
     need(l.networks_off >= l.nodes_off + sizeof(struct segment_node) * (size_t)s->n_nodes);
     need(l.on_network_off >= l.networks_off + sizeof(struct segment_network) * (size_t)s->n_networks);
-    need(l.bells_off >= l.on_network_off + (size_t)s->n_networks * s->n_nodes);
+    need(l.distances_off >= l.on_network_off + (size_t)s->n_networks * s->n_nodes);
+    need(l.bells_off >= l.distances_off + (size_t)s->n_networks * s->n_networks);
     need(l.ranks_off >= l.bells_off + sizeof(struct bell) * (size_t)s->n_channels);
     need(l.board_off >= sizeof(struct segment_rank));
     need(l.rank_stride >= l.board_off + sizeof(struct queue_record) * (size_t)s->board_records);

@@ -35,7 +35,7 @@ static void check_layout(const struct segment_shape *s)
 {
     struct segment_layout l;
     char *base = (char *)0x100000000; /* only compared, never followed */
-    size_t max = 3 + (s->n_networks ? 2 : 0) + s->n_channels + 2u * s->n_local + (size_t)s->n_local * s->n_local + 2u * s->n_local * s->n_channels +
+    size_t max = 3 + (s->n_networks ? 3 : 0) + s->n_channels + 2u * s->n_local + (size_t)s->n_local * s->n_local + 2u * s->n_local * s->n_channels +
                  (s->exchange_bytes ? (size_t)EXCHANGE_SLOTS * EXCHANGE_ROWS * s->n_local : 0);
     struct extent *e = calloc(max, sizeof *e);
     size_t n = 0;
@@ -56,6 +56,7 @@ static void check_layout(const struct segment_shape *s)
     if (s->n_networks > 0) {
         ADD(segment_network_at(base, &l, 0), sizeof(struct segment_network) * s->n_networks, 64);
         ADD(segment_on_network(base, &l, 0, 0), (size_t)s->n_networks * s->n_nodes, 1);
+        ADD(segment_network_distance(base, &l, 0, 0), (size_t)s->n_networks * s->n_networks, 1);
     }
     for (uint32_t c = 0; c < s->n_channels; c++)
         ADD(segment_channel_bell(base, &l, c), sizeof(struct bell), 64);
