@@ -35,7 +35,8 @@ static const char usage[] =
     "  routes      by which neighbour and network each node is reached\n"
     "  jobs        running jobs, and where their ranks are\n"
     "  ranks       ranks: process, state, messages sent and received\n"
-    "  queues      what waits in the ranks: receives, unexpected messages, sends\n"
+    "  queues      what waits in the ranks: calls, collectives, receives, unexpected messages, sends\n"
+    "  communicators  communicators of the ranks, and how many collectives each has entered there\n"
     "  counters    packets, bytes, losses and waits of every channel\n"
     "  all         everything above\n\n"
     "Find out:\n"
@@ -60,7 +61,7 @@ static const char usage[] =
     "  -h, --help            print this text and end\n";
 
 static const char *const views[] = {"info", "nodes", "networks", "channels", "links", "routes",
-                                    "jobs", "ranks", "queues",   "counters", "all"};
+                                    "jobs", "ranks", "queues", "communicators", "counters", "all"};
 
 static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
                                              {"node", required_argument, NULL, 'N'},

@@ -158,7 +158,7 @@ static void take_edges(struct picture *p)
 
     p->edges = zeroed(json_array_size(p->queues), sizeof *p->edges);
     json_array_foreach(p->queues, i, row) {
-        if (!of_job(row, p->job) || strcmp(text_of(row, "queue"), "unexpected") == 0)
+        if (!of_job(row, p->job) || !json_object_get(row, "peer") || strcmp(text_of(row, "queue"), "unexpected") == 0)
             continue;
         ssize_t from = find_rank(p, number_of(row, "rank"));
         if (from < 0 || p->ranks[from].mood != MOOD_WAITING)

@@ -71,7 +71,8 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
 
     l->ranks_off = at = page_align(at);
     l->board_off = page_align(sizeof(struct segment_rank));
-    l->rank_stride = l->board_off + page_align(sizeof(struct queue_record) * (size_t)shape->board_records);
+    l->calls_off = l->board_off + page_align(sizeof(struct queue_record) * (size_t)shape->board_records);
+    l->rank_stride = l->calls_off + page_align(sizeof(struct calls_board));
     at += l->rank_stride * shape->n_local;
 
     l->local_off = at;

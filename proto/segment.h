@@ -5,7 +5,7 @@
  * one else can. It is sparse: pages exist for what was used.
  *
  * Contents, in order: header, table of world ranks, table of nodes, table of networks, who is on them and how far they are apart, one bell per channel, one area per local rank (bell, board of
- * queue records), rings rank to rank (one per ordered pair), rings rank to channel and channel to rank, cells of the exchange. A channel thread has one
+ * queue records, what it is doing), rings rank to rank (one per ordered pair), rings rank to channel and channel to rank, cells of the exchange. A channel thread has one
  * bell (and one eventfd) per job, so that no job can touch what wakes another one.
  */
 #pragma once
@@ -14,13 +14,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "proto/calls.h"
 #include "proto/exchange.h"
 #include "proto/hop.h"
 #include "proto/queue.h"
 #include "proto/ring.h"
 
 #define SEGMENT_MAGIC     0x4d4f5453u /* "MOTS" */
-#define SEGMENT_VERSION   4u
+#define SEGMENT_VERSION   5u
 #define SEGMENT_MAX_LOCAL 256u
 #define SEGMENT_NODE_NAME 64u
 #define SEGMENT_JOB_NAME  64u
@@ -100,7 +101,7 @@ struct segment_rank {
 /* Offsets from the start of the segment. */
 struct segment_layout {
     struct segment_shape shape;
-    size_t world_off, nodes_off, networks_off, on_network_off, distances_off, bells_off, ranks_off, rank_stride, board_off; /* board_off: within a rank's area */
+    size_t world_off, nodes_off, networks_off, on_network_off, distances_off, bells_off, ranks_off, rank_stride, board_off, calls_off; /* the last two: within a rank's area */
     size_t local_off, local_stride;                                 /* ring of (producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride;                /* ring of (rank, channel) */
     size_t exchange_off, exchange_stride;                           /* cell of (slot, row, rank) */
@@ -151,6 +152,11 @@ static inline struct segment_rank *segment_rank_at(void *base, const struct segm
 static inline struct queue_record *segment_board_at(void *base, const struct segment_layout *l, uint32_t local)
 {
     return (struct queue_record *)(void *)((char *)base + l->ranks_off + l->rank_stride * local + l->board_off);
+}
+
+static inline struct calls_board *segment_calls_at(void *base, const struct segment_layout *l, uint32_t local)
+{
+    return (struct calls_board *)(void *)((char *)base + l->ranks_off + l->rank_stride * local + l->calls_off);
 }
 
 /* Ring from local rank `from` to local rank `to`. Its bit in the bell of `to` is `from`. */

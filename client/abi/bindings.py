@@ -321,6 +321,8 @@ class Binding:
         lines += self.local_lines() + ['int err;', ''] + self.phase_lines()
         if not self.function.has('nolock'):
             lines.append('lock_enter();')
+        if self.function.has('waits'):
+            lines.append('calls_enter(function);')
         lines += [f'o_{p.name} = {self.lookup(p)};' for p in objects if p.direction != '>']
         checks = self.all_checks()
         if checks:

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "client/abi/semantics.h"
+#include "client/core/calls.h"
 #include "client/core/comm.h"
 #include "client/core/err.h"
 #include "client/core/errhandler.h"

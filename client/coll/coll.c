@@ -5,6 +5,7 @@
 
 #include "client/coll/request.h"
 #include "client/coll/shared.h"
+#include "client/core/calls.h"
 #include "client/core/group.h"
 #include "client/core/job.h"
 
@@ -35,6 +36,7 @@ static int next_tag(struct comm *comm, enum coll_form form)
     if (!c)
         return 0;
     c->next_tag[form] = (c->next_tag[form] + 1) % TAG_RANGE;
+    calls_collective(comm, (enum calls_form)form, c->next_tag[form]);
     return (int)(form * TAG_RANGE + c->next_tag[form]);
 }
 
@@ -66,6 +68,11 @@ enum coll_form coll_form_of(int tag)
 {
     uint32_t form = (uint32_t)tag / TAG_RANGE;
     return form < COLL_FORMS ? (enum coll_form)form : COLL_FORMS;
+}
+
+uint32_t coll_sequence_of(int tag)
+{
+    return (uint32_t)tag % TAG_RANGE;
 }
 
 static void release_comm(struct comm *comm)

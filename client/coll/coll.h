@@ -51,6 +51,8 @@ int coll_next_persistent_tag(struct comm *comm);
 int coll_next_check_tag(struct comm *comm);
 /* The form of a call by its tag; COLL_FORMS for the tags below. */
 enum coll_form coll_form_of(int tag);
+/* Its number among the calls of that form. */
+uint32_t coll_sequence_of(int tag);
 /* For creation among some members of a communicator under a tag of the user: a range of its own. */
 static inline int coll_group_tag(int user_tag)
 {

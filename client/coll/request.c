@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/request.h"
 
+#include "client/coll/coll.h"
 #include "client/coll/shared.h"
 #include "client/core/async.h"
+#include "client/core/calls.h"
 #include "client/core/err.h"
 #include "client/core/progress.h"
 
@@ -11,6 +13,8 @@
 struct coll_request {
     struct request request;
     struct schedule *schedule;
+    const char *function; /* that made it */
+    struct calls_record *record; /* while it runs */
     struct coll_request *next, *previous; /* while it runs */
 };
 
@@ -26,6 +30,7 @@ static void leave_list(struct coll_request *r)
     if (r->next)
         r->next->previous = r->previous;
     n_running--;
+    calls_hide(&r->record);
     async_end();
 }
 
@@ -81,6 +86,9 @@ static int start(struct request *request)
         running->previous = r;
     running = r;
     n_running++;
+    enum coll_form form = coll_form_of(r->schedule->tag);
+    if (form < COLL_FORMS)
+        calls_show_running(&r->record, r->function, r->schedule->owner, (enum calls_form)form, coll_sequence_of(r->schedule->tag));
     async_begin();
     return MPI_SUCCESS;
 }
@@ -98,6 +106,8 @@ static int make(struct schedule *s, bool persistent, struct coll_request **ret_r
     }
     request_init(&r->request, persistent ? &persistent_ops : &nonblocking_ops, s->owner, persistent);
     r->schedule = s;
+    r->function = calls_now.function;
+    r->record = NULL;
     *ret_request = r;
     return MPI_SUCCESS;
 }

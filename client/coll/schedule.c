@@ -801,13 +801,14 @@ bool schedule_advance(struct schedule *s)
     if (s->advancing)
         return false;
     s->advancing = true;
+    int first = s->next_step;
     while (s->next_step < s->n_steps && run_step(s, &s->steps[s->next_step]))
         s->next_step++;
     bool at_end = s->next_step == s->n_steps && all_complete(s);
-    if (at_end) {
+    if (at_end)
         finish_all(s);
-        board_hide(&s->record);
-    }
+    if (s->record && (at_end || s->next_step != first))
+        board_hide(&s->record); /* what it waited for has come */
     s->advancing = false;
     return at_end;
 }

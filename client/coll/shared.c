@@ -164,8 +164,11 @@ const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_l
     struct progress_wait wait;
     waiters = &waiter;
     progress_wait_begin(&wait);
-    while (!(published = exchange_peek(sh->exchange, (uint32_t)member, sh->step, ret_len)))
+    while (!(published = exchange_peek(sh->exchange, (uint32_t)member, sh->step, ret_len))) {
         progress_wait_step(&wait);
+        if (__builtin_expect(wait.record && !waiter.record, 0))
+            shared_show(sh, member, &waiter.record);
+    }
     progress_wait_end(&wait);
     leave(&waiter);
     return published;

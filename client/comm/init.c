@@ -72,6 +72,7 @@ static int make_predefined(struct group *group, uint32_t context_id, const char 
     if (err)
         return err;
     strcpy((*ret_comm)->name, name);
+    calls_comm_name(*ret_comm);
     return MPI_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 
 #include "client/abi/semantics.h"
 #include "client/core/attr.h"
+#include "client/core/calls.h"
 #include "client/core/err.h"
 #include "client/core/errhandler.h"
 #include "client/core/group.h"
@@ -48,6 +49,7 @@ int comm_new(uint32_t context_id, struct group *group, struct group *remote_grou
         group_ref(remote_group);
     comm->errhandler = errhandler_fatal;
     errhandler_ref(errhandler_fatal);
+    calls_comm_add(comm);
     *ret_comm = comm;
     return MPI_SUCCESS;
 }
@@ -61,6 +63,7 @@ int comm_publish(struct comm *comm)
 void comm_destroy(struct comm *comm)
 {
     handle_free(&comm->obj);
+    calls_comm_remove(comm);
     for (int i = n_destroy_hooks - 1; i >= 0; i--)
         destroy_hooks[i](comm);
     if (comm->local_comm)
@@ -161,6 +164,7 @@ int mpi_comm_set_name(struct comm *comm, const char *comm_name)
     size_t n = strnlen(comm_name, sizeof comm->name - 1); /* longer names are cut (MPI-5.0 section 7.8) */
     memcpy(comm->name, comm_name, n);
     comm->name[n] = '\0';
+    calls_comm_name(comm);
     return MPI_SUCCESS;
 }
 

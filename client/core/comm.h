@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct attr_table;
+struct calls_comm;
 struct errhandler;
 struct group;
 struct info;
@@ -42,6 +43,7 @@ struct comm {
     struct session *session;    /* that it comes from, or NULL */
     struct topo *topo;          /* NULL, or what client/topo made; shared by duplicates */
     struct coll_comm *coll;     /* collective engine's data, made on first use */
+    struct calls_comm *shown;   /* what others see of it, or NULL */
     void *match;                /* p2p's data, made on first use */
     struct buffer_pool *buffer; /* p2p's buffer of MPI_Comm_attach_buffer, or NULL */
     char name[MPI_MAX_OBJECT_NAME];

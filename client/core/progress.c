@@ -31,6 +31,8 @@
 #define SLEEP_AFTER_CROWDED_NS (200 * CLOCK_NS_PER_US)
 /* The clock is read once in so many idle polls. */
 #define POLLS_PER_CLOCK 64u
+/* Whoever only spins shows after so many polls, tens of microseconds, what it waits for. */
+#define SPIN_SHOW_POLLS 1000u
 /* Sleep is cut into pieces to notice the daemon's death. */
 #define SLEEP_PIECE_NS CLOCK_NS_PER_S
 
@@ -93,8 +95,10 @@ static bool someone_is_impatient(void)
     return false;
 }
 
-static void idle(void)
+static void idle(struct progress_wait *w)
 {
+    if (!w->record)
+        calls_show(&w->record);
     if (idle_fn)
         idle_fn();
 }
@@ -182,7 +186,7 @@ static uint64_t idle_ns(struct progress_wait *w)
 
     if (w->idle_since_ns == 0) {
         w->idle_since_ns = now_ns;
-        idle();
+        idle(w);
     }
     return now_ns - w->idle_since_ns;
 }
@@ -196,18 +200,23 @@ void progress_wait_idle(struct progress_wait *w)
         return;
     }
     if (mode() == WAIT_SPIN) {
+        if (w->idle_polls % SPIN_SHOW_POLLS == 0) {
+            idle(w);
+            if (news_fn)
+                news_fn(); /* shows what the collectives wait for */
+        }
         lock_pause();
         thread_pause();
         return;
     }
     if (mode() == WAIT_EVENT) {
-        idle();
+        idle(w);
         progress_sleep();
         return;
     }
     bool many = crowded();
     if (stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) && stranger_near(&stranger, clock_coarse_ns())) {
-        idle();
+        idle(w);
         progress_sleep();
         return;
     }
@@ -224,9 +233,4 @@ void progress_wait_idle(struct progress_wait *w)
         lock_pause();
         thread_pause();
     }
-}
-
-void progress_wait_end(struct progress_wait *w)
-{
-    (void)w;
 }

@@ -18,7 +18,10 @@
 #define MOTET_CLIENT_CORE_PROGRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "client/core/calls.h"
 
 /* Handles what has arrived and advances what can move. Returns the number of events; never blocks. */
 int progress_poll(void);
@@ -54,17 +57,23 @@ static inline void progress_wake_sleepers(void)
 struct progress_wait {
     uint64_t idle_since_ns; /* 0: not measured yet */
     uint32_t idle_polls;
+    struct calls_record *record; /* of the call that waits, once it has waited for long */
 };
 
 static inline void progress_wait_begin(struct progress_wait *w)
 {
     w->idle_since_ns = 0;
     w->idle_polls = 0;
+    w->record = NULL;
 }
 /* Sleeps until something arrives, somebody wakes the sleepers, or a bounded time is over; with the lock given up. */
 void progress_sleep(void);
 void progress_wait_idle(struct progress_wait *w);
-void progress_wait_end(struct progress_wait *w);
+static inline void progress_wait_end(struct progress_wait *w)
+{
+    if (__builtin_expect(w->record != NULL, 0))
+        calls_hide(&w->record);
+}
 
 /* One poll; after a poll without event, one step of the waiting policy. */
 static inline void progress_wait_step(struct progress_wait *w)

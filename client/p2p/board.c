@@ -86,6 +86,8 @@ void board_show_wait(struct queue_record **record, uint32_t context, int peer, i
 {
     struct queue_record *r = *record;
 
+    peer = peer == MPI_ANY_SOURCE ? QUEUE_ANY_SOURCE : peer;
+    tag = tag == MPI_ANY_TAG ? QUEUE_ANY_TAG : tag;
     if (r && r->peer == peer && r->tag == tag && r->context == context)
         return; /* still the same: its age counts */
     if (!r && !(r = *record = take()))

@@ -20,8 +20,8 @@ void board_deinit(void);
 /* Shows a transfer in this state; takes a record if it has none. When all are in use it stays unseen. */
 void board_show(struct transfer *t, enum queue_state state);
 void board_show_unexpected(struct unexpected *u);
-/* Shows that a collective waits for what a rank puts into shared memory, as a receive that nothing has come for. Called again for the
- * next one. */
+/* Shows, as a receive that nothing has come for, that a probe waits for a message, or a collective for what a rank puts into shared memory.
+ * Called again for the next one. */
 void board_show_wait(struct queue_record **record, uint32_t context, int peer, int32_t peer_world, int tag);
 /* Bytes moved so far, for rendezvous. */
 void board_moved(struct transfer *t);

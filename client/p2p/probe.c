@@ -7,9 +7,11 @@
 
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
+#include "client/core/group.h"
 #include "client/core/handle.h"
 #include "client/core/progress.h"
 #include "client/core/status.h"
+#include "client/p2p/board.h"
 #include "client/p2p/inbound.h"
 #include "client/p2p/transfer.h"
 
@@ -39,11 +41,16 @@ static struct unexpected *wait_for_message(int source, int tag, const struct com
 {
     struct progress_wait wait;
     struct unexpected *u;
+    struct queue_record *record = NULL;
 
     progress_wait_begin(&wait);
-    while ((u = look(source, tag, comm)) == NULL)
+    while ((u = look(source, tag, comm)) == NULL) {
         progress_wait_step(&wait);
+        if (__builtin_expect(wait.record && !record, 0))
+            board_show_wait(&record, comm->context_id + P2P_CONTEXT_USER, source, source < 0 ? -1 : comm_peers(comm)->procs[source], tag);
+    }
     progress_wait_end(&wait);
+    board_hide(&record);
     return u;
 }
 

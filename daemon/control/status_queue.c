@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks and their queues, read from the job segments while the ranks run, hang or are stopped. Nothing in a segment is believed:
+ * Ranks, what they do and their queues, read from the job segments while the ranks run, hang or are stopped. Nothing in a segment is believed:
  * every value is copied, checked and used from the copy; a record that changes while it is read is left out.
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "daemon/control/job.h"
+#include "daemon/control/status_calls.h"
 #include "daemon/control/status_rows.h"
 #include "daemon/node.h"
 #include "proto/queue.h"
@@ -21,11 +23,12 @@ static const char *const rank_states[] = {[JOB_RANK_PLANNED] = "planned",
                                           [JOB_RANK_RUNNING] = "running",
                                           [JOB_RANK_EXITED] = "exited"};
 
-/* The letter of /proc/PID/stat as a word. */
-static const char *process_state(pid_t pid)
+/* The letter of /proc/PID/stat as a word, and the processor time of all its threads. */
+static const char *process_state(pid_t pid, json_int_t *ret_cpu_ms)
 {
     char path[64], text[512];
 
+    *ret_cpu_ms = 0;
     if (pid <= 0)
         return "none";
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -37,6 +40,9 @@ static const char *process_state(pid_t pid)
     text[n] = '\0';
     /* The name in parentheses may hold anything, blanks and parentheses included. */
     const char *end = strrchr(text, ')');
+    unsigned long long user, system;
+    if (end && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) == 2)
+        *ret_cpu_ms = (json_int_t)((user + system) * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK));
     switch (end && end[1] ? end[2] : '?') {
     case 'R':
         return "running";
@@ -86,14 +92,20 @@ static json_t *rank_row(const struct job *job, uint32_t local, uint64_t now_ns)
     const struct job_rank *r = &job->ranks[local];
     const struct segment_rank *s = segment_rank_at(job->segment, &job->layout, local);
     pid_t pid = r->attached_pid ? r->attached_pid : r->pid;
-    bool waiting = atomic_load_explicit(&s->waiting, memory_order_relaxed) != 0;
-    uint64_t since_ns = atomic_load_explicit(&s->waiting_since_ns, memory_order_relaxed);
     const char *mpi = r->detached ? "finalized" : r->gone_ns ? "gone" : r->entered ? "attached" : "none";
+    char function[CALLS_FUNCTION];
+    uint64_t since_ns = 0;
+    json_int_t cpu_ms = 0;
+    const char *process = r->state == JOB_RANK_EXITED ? "none" : process_state(pid, &cpu_ms);
+    bool in_call = status_calls_longest(job, local, function, &since_ns);
+    bool waiting = in_call || atomic_load_explicit(&s->waiting, memory_order_relaxed) != 0;
 
-    return json_pack("{s:o, s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job",
+    if (!in_call)
+        since_ns = atomic_load_explicit(&s->waiting_since_ns, memory_order_relaxed);
+    return json_pack("{s:o, s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:b, s:I, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job",
                      job_id(job), "rank", (int)r->world, "node", job->node->config.name, "local", (int)local, "pid", (int)pid,
-                     "state", rank_states[r->state], "process", r->state == JOB_RANK_EXITED ? "none" : process_state(pid),
-                     "mpi", mpi, "waiting", waiting, "waiting_ms", waiting ? age_ms(since_ns, now_ns) : (json_int_t)0,
+                     "state", rank_states[r->state], "process", process, "mpi", mpi, "waiting", waiting, "waiting_ms",
+                     waiting ? age_ms(since_ns, now_ns) : (json_int_t)0, "call", in_call ? function : NULL, "cpu_ms", cpu_ms,
                      "sent_messages", counter(&s->sent_msgs), "sent_bytes", counter(&s->sent_bytes), "received_messages",
                      counter(&s->recv_msgs), "received_bytes", counter(&s->recv_bytes), "rendezvous_out",
                      counter(&s->rendezvous_out), "rendezvous_in", counter(&s->rendezvous_in), "polls", counter(&s->polls),
@@ -144,11 +156,13 @@ static json_t *record_row(const struct job *job, uint32_t local, const struct qu
     json_t *world = r->peer_world >= 0 && (uint32_t)r->peer_world < job->layout.shape.n_world ? json_integer(r->peer_world)
                                                                                               : json_null();
 
-    return json_pack("{s:o, s:i, s:s, s:s, s:I, s:b, s:o, s:o, s:o, s:I, s:I, s:I}", "job", job_id(job), "rank",
-                     (int)job->ranks[local].world, "node", job->node->config.name, "queue", queue, "communicator",
-                     (json_int_t)(r->context & ~1u), "collective", (int)(r->context & 1), "peer", peer, "peer_world", world,
-                     "tag", tag, "bytes", (json_int_t)(r->bytes & INT64_MAX), "done_bytes",
-                     (json_int_t)(r->done_bytes & INT64_MAX), "age_ms", age_ms(r->since_ns, now_ns));
+    json_t *row = json_pack("{s:o, s:i, s:s, s:s, s:I, s:b, s:o, s:o, s:o, s:I, s:I, s:I}", "job", job_id(job), "rank",
+                            (int)job->ranks[local].world, "node", job->node->config.name, "queue", queue, "communicator",
+                            (json_int_t)(r->context & ~3u), "collective", (int)(r->context & 1), "peer", peer, "peer_world", world,
+                            "tag", tag, "bytes", (json_int_t)(r->bytes & INT64_MAX), "done_bytes",
+                            (json_int_t)(r->done_bytes & INT64_MAX), "age_ms", age_ms(r->since_ns, now_ns));
+    status_calls_name(row, job, local, r->context & ~3u);
+    return row;
 }
 
 void status_queue_boards(struct node *node, const struct status_request *q, json_t *rows)
@@ -161,6 +175,7 @@ void status_queue_boards(struct node *node, const struct status_request *q, json
         for (uint32_t i = 0; i < job->n_local; i++) {
             if (q->rank >= 0 && job->ranks[i].world != q->rank)
                 continue;
+            status_calls_rows(job, i, now_ns, q->limit, rows);
             const struct segment_rank *s = segment_rank_at(job->segment, &job->layout, i);
             const struct queue_record *board = segment_board_at(job->segment, &job->layout, i);
             uint32_t high = atomic_load_explicit(&s->board_high, memory_order_acquire);
@@ -172,5 +187,14 @@ void status_queue_boards(struct node *node, const struct status_request *q, json
                     json_array_append_new(rows, record_row(job, i, &copy, now_ns));
             }
         }
+    }
+}
+
+void status_queue_communicators(struct node *node, const struct status_request *q, json_t *rows)
+{
+    for (struct job *job = jobs_first(node->jobs); job; job = job->hh.next) {
+        for (uint32_t i = 0; job_visible(node, job, q) && i < job->n_local; i++)
+            if (q->rank < 0 || job->ranks[i].world == q->rank)
+                status_calls_communicators(job, i, q->limit, rows);
     }
 }

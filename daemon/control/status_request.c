@@ -39,7 +39,7 @@ int status_request_parse(json_t *json, uid_t uid, struct status_request *ret_req
         return status_refuse(why, "bad_request", "expected either get or set");
     if (q.get && !status_rows_known(q.get))
         return status_refuse(why, "bad_request", "get: expected info, nodes, networks, channels, links, routes, jobs, ranks, queues, "
-                                          "counters, doctor or all");
+                                          "communicators, counters, doctor or all");
     if (q.set && strcmp(q.set, "wait_mode") != 0 && strcmp(q.set, "log_level") != 0 && strcmp(q.set, "kill") != 0)
         return status_refuse(why, "bad_request", "set: expected wait_mode, log_level or kill");
     if (q.set && !q.value)

@@ -303,7 +303,8 @@ static const struct {
     {"networks", rows_networks, true, false, false}, {"channels", rows_channels, true, false, false},
     {"links", rows_links, true, false, false},     {"routes", rows_routes, true, false, false},
     {"jobs", rows_jobs, true, true, true},         {"ranks", rows_ranks, true, true, true},
-    {"queues", rows_queues, true, true, true},     {"counters", rows_counters, false, true, false},
+    {"queues", rows_queues, true, true, true},     {"communicators", status_queue_communicators, true, true, true},
+    {"counters", rows_counters, false, true, false},
     {"doctor", status_doctor, true, true, false},
 };
 #define N_SUBJECTS (sizeof subjects / sizeof subjects[0])

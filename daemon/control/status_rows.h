@@ -39,4 +39,5 @@ bool status_rows_privileged(const struct node *node, uid_t uid);
 void status_doctor(struct node *node, const struct status_request *request, json_t *rows);
 /* status_queue.c: rows of the ranks and of their queue boards, appended to rows. */
 void status_queue_ranks(struct node *node, const struct status_request *request, json_t *rows);
+void status_queue_communicators(struct node *node, const struct status_request *request, json_t *rows);
 void status_queue_boards(struct node *node, const struct status_request *request, json_t *rows);

@@ -60,7 +60,7 @@ def test_the_queues_of_a_stopped_rank(lab, hanging, programs):
         lab.signal('a1', 'CONT', *pids)
 
 
-@pytest.mark.parametrize('view', ['info', 'nodes', 'networks', 'channels', 'links', 'routes', 'jobs', 'ranks', 'counters'])
+@pytest.mark.parametrize('view', ['info', 'nodes', 'networks', 'channels', 'links', 'routes', 'jobs', 'ranks', 'communicators', 'counters'])
 def test_every_view_as_table_and_data(lab, hanging, view):
     assert lab.motetctl('gw1', view) is not None
     assert lab.on('a1', 'motetctl', view).stdout.strip()

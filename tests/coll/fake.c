@@ -525,11 +525,6 @@ void progress_wait_idle(struct progress_wait *w)
     pthread_mutex_unlock(&box->lock);
 }
 
-void progress_wait_end(struct progress_wait *w)
-{
-    (void)w;
-}
-
 /* ---- the MPI functions for requests that the tests use
  * ------------------------------------------------------------------------ */
 

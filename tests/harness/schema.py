@@ -12,7 +12,7 @@ with open(PATH, encoding='utf-8') as _file:
 
 # The kinds of rows of each subject; those of orders are told by their keys.
 ROWS = {'info': ['info'], 'nodes': ['node'], 'networks': ['network'], 'channels': ['channel'], 'links': ['link'], 'routes': ['route'],
-        'jobs': ['job_row'], 'ranks': ['rank'], 'queues': ['request_row', 'flow', 'forwarding'], 'counters': ['counters'],
+        'jobs': ['job_row'], 'ranks': ['rank'], 'queues': ['request_row', 'call_row', 'flow', 'forwarding'], 'communicators': ['communicator'], 'counters': ['counters'],
         'doctor': ['finding'],
         'all': ['part'], 'set': ['changed', 'ending']}
 
