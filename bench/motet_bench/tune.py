@@ -16,16 +16,16 @@ from .systems import say
 
 # Collective of the benchmark program, algorithms, and what the table counts as bytes: a block, or all ranks' blocks.
 FAMILIES = {
-    'barrier': ('barrier', ['dissemination', 'nodes', 'shared'], 'none'),
-    'bcast': ('bcast', ['binomial', 'scatter_allgather', 'pipeline', 'nodes', 'shared'], 'block'),
-    'gather': ('gather', ['binomial', 'linear', 'shared'], 'block'),
-    'scatter': ('scatter', ['binomial', 'linear', 'shared'], 'block'),
-    'allgather': ('allgather', ['recursive_doubling', 'bruck', 'ring', 'shared'], 'total'),
+    'barrier': ('barrier', ['dissemination', 'nodes', 'networks', 'shared'], 'none'),
+    'bcast': ('bcast', ['binomial', 'scatter_allgather', 'pipeline', 'nodes', 'networks', 'shared'], 'block'),
+    'gather': ('gather', ['binomial', 'linear', 'nodes', 'networks', 'shared'], 'block'),
+    'scatter': ('scatter', ['binomial', 'linear', 'nodes', 'networks', 'shared'], 'block'),
+    'allgather': ('allgather', ['recursive_doubling', 'bruck', 'ring', 'nodes', 'networks', 'shared'], 'total'),
     'alltoall': ('alltoall', ['bruck', 'linear', 'pairwise', 'shared'], 'block'),
-    'reduce': ('reduce', ['binomial', 'rabenseifner', 'nodes', 'shared'], 'block'),
-    'allreduce': ('allreduce', ['recursive_doubling', 'rabenseifner', 'ring', 'nodes', 'shared'], 'block'),
-    'reduce_scatter': ('red_scat_block', ['halving', 'pairwise', 'reduce_scatter', 'shared'], 'total'),
-    'scan': ('scan', ['doubling', 'shared'], 'block'),
+    'reduce': ('reduce', ['binomial', 'rabenseifner', 'nodes', 'networks', 'shared'], 'block'),
+    'allreduce': ('allreduce', ['recursive_doubling', 'rabenseifner', 'ring', 'nodes', 'networks', 'shared'], 'block'),
+    'reduce_scatter': ('red_scat_block', ['halving', 'pairwise', 'reduce_scatter', 'nodes', 'networks', 'shared'], 'total'),
+    'scan': ('scan', ['doubling', 'nodes', 'networks', 'shared'], 'block'),
 }
 SIZES = [8, 256, 1024, 4096, 16384, 65536, 262144, 1048576]
 # Less than this is noise: the algorithm of the next smaller size stays.

@@ -2,6 +2,7 @@
 /* MPI_Allgather and MPI_Allgatherv: choice, recursive doubling, Bruck and ring. Every rank knows every
  * block's size. */
 #include "client/coll/algorithms.h"
+#include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
@@ -68,6 +69,12 @@ void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count, 
         return;
     bool regular = !recv->counts.base;
     switch (select_algorithm(SELECT_ALLGATHER, s, total_bytes, regular)) {
+    case ALLGATHER_NODES:
+        hierarchy_allgather(s, hierarchy_nodes(s), recv);
+        break;
+    case ALLGATHER_NETWORKS:
+        hierarchy_allgather(s, hierarchy_networks(s), recv);
+        break;
     case ALLGATHER_SHARED:
         shared_allgather(s, recv);
         break;

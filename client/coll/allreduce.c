@@ -58,7 +58,10 @@ void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count 
     }
     switch (select_algorithm(SELECT_ALLREDUCE, s, n_bytes, op->commutative)) {
     case ALLREDUCE_NODES:
-        hierarchy_allreduce(s, send, recv, count, type, op);
+        hierarchy_allreduce(s, hierarchy_nodes(s), send, recv, count, type, op);
+        break;
+    case ALLREDUCE_NETWORKS:
+        hierarchy_allreduce(s, hierarchy_networks(s), send, recv, count, type, op);
         break;
     case ALLREDUCE_SHARED:
         shared_allreduce(s, send, recv, count, type, op);

@@ -21,7 +21,10 @@ void coll_barrier(struct schedule *s)
         return;
     switch (select_algorithm(SELECT_BARRIER, s, 0, true)) {
     case BARRIER_NODES:
-        hierarchy_barrier(s);
+        hierarchy_barrier(s, hierarchy_nodes(s));
+        break;
+    case BARRIER_NETWORKS:
+        hierarchy_barrier(s, hierarchy_networks(s));
         break;
     case BARRIER_SHARED:
         shared_barrier(s);

@@ -34,7 +34,10 @@ void coll_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype 
         return;
     switch (select_algorithm(SELECT_BCAST, s, n_bytes, true)) {
     case BCAST_NODES:
-        hierarchy_bcast(s, buf, count, type, root);
+        hierarchy_bcast(s, hierarchy_nodes(s), buf, count, type, root);
+        break;
+    case BCAST_NETWORKS:
+        hierarchy_bcast(s, hierarchy_networks(s), buf, count, type, root);
         break;
     case BCAST_SHARED:
         shared_bcast(s, buf, count, type, root);

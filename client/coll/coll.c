@@ -3,6 +3,7 @@
  * it. */
 #include "client/coll/coll.h"
 
+#include "client/coll/levels.h"
 #include "client/coll/request.h"
 #include "client/coll/shared.h"
 #include "client/core/calls.h"
@@ -75,6 +76,17 @@ uint32_t coll_sequence_of(int tag)
     return (uint32_t)tag % TAG_RANGE;
 }
 
+static void free_shape(struct coll_comm *c)
+{
+    levels_free(c->nodes);
+    levels_free(c->networks);
+    free(c->leaders);
+    free(c->node_of);
+    free(c->members);
+    c->nodes = c->networks = NULL;
+    c->leaders = c->node_of = c->members = NULL;
+}
+
 static void release_comm(struct comm *comm)
 {
     struct coll_comm *c = comm->coll;
@@ -82,9 +94,7 @@ static void release_comm(struct comm *comm)
         return;
     comm->coll = NULL;
     shared_close(c);
-    free(c->leaders);
-    free(c->node_of);
-    free(c->members);
+    free_shape(c);
     free(c);
 }
 
@@ -141,14 +151,18 @@ struct coll_comm *coll_shape_of(struct comm *comm)
     c->leaders = malloc(n * sizeof(int));
     c->node_of = malloc(n * sizeof(int));
     c->members = malloc(n * sizeof(int));
-    if (!c->leaders || !c->node_of || !c->members || !number_nodes(c, comm->group)) {
-        free(c->leaders);
-        free(c->node_of);
-        free(c->members);
-        c->leaders = c->node_of = c->members = NULL;
+    bool ok = c->leaders && c->node_of && c->members && number_nodes(c, comm->group);
+    if (ok)
+        collect_members(c, comm);
+    if (ok && c->n_nodes > 1) {
+        c->nodes = levels_new(comm, false);
+        c->networks = levels_new(comm, true);
+        ok = c->nodes && c->networks;
+    }
+    if (!ok) {
+        free_shape(c);
         return NULL;
     }
-    collect_members(c, comm);
     c->shaped = true;
     return c;
 }

@@ -31,6 +31,7 @@ struct coll_comm {
     int n_members;
     int my_member; /* my place in members */
     bool in_order; /* every node holds an unbroken row of ranks: hierarchies keep operand order */
+    struct levels *nodes, *networks; /* all nodes in one group, and a group for each network */
 
     /* The exchange with the members on this node (shared.h); NULL without a slot or another member. */
     bool exchange_tried;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Gather and MPI_Gatherv: binomial tree for short blocks of one size, everyone to the root otherwise. */
 #include "client/coll/coll.h"
+#include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
@@ -83,6 +84,12 @@ void coll_gather(struct schedule *s, const void *send, MPI_Count send_count, str
             return;
     }
     switch (select_algorithm(SELECT_GATHER, s, n_bytes, uniform)) {
+    case GATHER_NODES:
+        hierarchy_gather(s, hierarchy_nodes(s), send, send_count, send_type, recv, root);
+        break;
+    case GATHER_NETWORKS:
+        hierarchy_gather(s, hierarchy_networks(s), send, send_count, send_type, recv, root);
+        break;
     case GATHER_SHARED:
         shared_gather(s, send, send_count, send_type, recv, uniform, root);
         break;

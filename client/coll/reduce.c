@@ -67,7 +67,10 @@ void coll_reduce(struct schedule *s, const void *send, void *recv, MPI_Count cou
     }
     switch (select_algorithm(SELECT_REDUCE, s, n_bytes, op->commutative)) {
     case REDUCE_NODES:
-        hierarchy_reduce(s, send, recv, count, type, op, root);
+        hierarchy_reduce(s, hierarchy_nodes(s), send, recv, count, type, op, root);
+        break;
+    case REDUCE_NETWORKS:
+        hierarchy_reduce(s, hierarchy_networks(s), send, recv, count, type, op, root);
         break;
     case REDUCE_SHARED:
         shared_reduce(s, send, recv, count, type, op, root);

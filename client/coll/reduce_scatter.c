@@ -3,6 +3,7 @@
  * scatter. */
 #include "client/coll/algorithms.h"
 #include "client/coll/fold.h"
+#include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
@@ -110,6 +111,12 @@ void coll_reduce_scatter(struct schedule *s, const void *send, void *recv, const
         return;
     }
     switch (select_algorithm(SELECT_REDUCE_SCATTER, s, count * counts->type->size, op->commutative)) {
+    case REDUCE_SCATTER_NODES:
+        hierarchy_reduce_scatter(s, hierarchy_nodes(s), send, recv, counts, op);
+        break;
+    case REDUCE_SCATTER_NETWORKS:
+        hierarchy_reduce_scatter(s, hierarchy_networks(s), send, recv, counts, op);
+        break;
     case REDUCE_SCATTER_SHARED:
         shared_reduce_scatter(s, send, recv, counts, op);
         break;

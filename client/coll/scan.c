@@ -7,6 +7,7 @@
  * is kept. A block that is cut off at the end of the ranks is never needed by a higher one, so any p will do.
  */
 #include "client/coll/coll.h"
+#include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
@@ -41,28 +42,40 @@ static void scan_doubling(struct schedule *s, const void *send, void *result, MP
     }
 }
 
-void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-               struct op *op)
+static void scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type, struct op *op,
+                 bool inclusive)
 {
     if (count == 0)
         return;
     if (send == MPI_IN_PLACE)
         send = recv;
-    if (select_algorithm(SELECT_SCAN, s, count * type->size, op->commutative) == SCAN_SHARED)
-        shared_scan(s, send, recv, count, type, op);
-    else
-        scan_doubling(s, send, recv, count, type, op, true);
+    switch (select_algorithm(SELECT_SCAN, s, count * type->size, op->commutative)) {
+    case SCAN_NODES:
+        hierarchy_scan(s, hierarchy_nodes(s), send, recv, count, type, op, inclusive);
+        break;
+    case SCAN_NETWORKS:
+        hierarchy_scan(s, hierarchy_networks(s), send, recv, count, type, op, inclusive);
+        break;
+    case SCAN_SHARED:
+        if (inclusive)
+            shared_scan(s, send, recv, count, type, op);
+        else
+            shared_exscan(s, send, recv, count, type, op);
+        break;
+    default:
+        scan_doubling(s, send, recv, count, type, op, inclusive);
+        break;
+    }
+}
+
+void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
+               struct op *op)
+{
+    scan(s, send, recv, count, type, op, true);
 }
 
 void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
                  struct op *op)
 {
-    if (count == 0)
-        return;
-    if (send == MPI_IN_PLACE)
-        send = recv;
-    if (select_algorithm(SELECT_SCAN, s, count * type->size, op->commutative) == SCAN_SHARED)
-        shared_exscan(s, send, recv, count, type, op);
-    else
-        scan_doubling(s, send, recv, count, type, op, false);
+    scan(s, send, recv, count, type, op, false);
 }

@@ -2,6 +2,7 @@
 /* MPI_Scatter and MPI_Scatterv: binomial tree for short blocks of one size, from the root to everyone
  * otherwise. */
 #include "client/coll/coll.h"
+#include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
@@ -83,6 +84,12 @@ void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, v
             return;
     }
     switch (select_algorithm(SELECT_SCATTER, s, n_bytes, uniform)) {
+    case SCATTER_NODES:
+        hierarchy_scatter(s, hierarchy_nodes(s), send, recv, recv_count, recv_type, root);
+        break;
+    case SCATTER_NETWORKS:
+        hierarchy_scatter(s, hierarchy_networks(s), send, recv, recv_count, recv_type, root);
+        break;
     case SCATTER_SHARED:
         shared_scatter(s, send, uniform, recv, recv_count, recv_type, root);
         break;

@@ -2,6 +2,7 @@
 #include "client/coll/select.h"
 
 #include "client/coll/coll.h"
+#include "client/coll/hierarchy.h"
 #include "client/coll/shared.h"
 #include "client/coll/table.h"
 #include "client/core/err.h"
@@ -17,8 +18,10 @@ enum {
     NEEDS_REGULAR = 1, /* a commuting operation, blocks of one size */
     NEEDS_POF2 = 2,
     NEEDS_NODES = 4, /* several nodes, one of them with several ranks, and the whole communicator */
-    NEEDS_ORDER = 8, /* a commuting operation, or nodes that hold rows of ranks */
+    NEEDS_ORDER = 8, /* a commuting operation, or levels that keep the order of operands */
     NEEDS_SHARED = 16, /* all ranks on this node, and a slot of its exchange */
+    NEEDS_NETWORKS = 32, /* several networks, more than two ranks, and the whole communicator */
+    NEEDS_ROWS = 64, /* nodes (and networks) that hold rows of ranks */
 };
 
 static const struct {
@@ -28,21 +31,29 @@ static const struct {
 } algorithms[SELECT_NAMES] = {
     [BARRIER_DISSEMINATION] = {"dissemination", SELECT_BARRIER, NEEDS_NOTHING},
     [BARRIER_NODES] = {"nodes", SELECT_BARRIER, NEEDS_NODES},
+    [BARRIER_NETWORKS] = {"networks", SELECT_BARRIER, NEEDS_NETWORKS},
     [BARRIER_SHARED] = {"shared", SELECT_BARRIER, NEEDS_SHARED},
     [BCAST_BINOMIAL] = {"binomial", SELECT_BCAST, NEEDS_NOTHING},
     [BCAST_SCATTER_ALLGATHER] = {"scatter_allgather", SELECT_BCAST, NEEDS_NOTHING},
     [BCAST_PIPELINE] = {"pipeline", SELECT_BCAST, NEEDS_NOTHING},
     [BCAST_NODES] = {"nodes", SELECT_BCAST, NEEDS_NODES},
+    [BCAST_NETWORKS] = {"networks", SELECT_BCAST, NEEDS_NETWORKS},
     [BCAST_SHARED] = {"shared", SELECT_BCAST, NEEDS_SHARED},
     [GATHER_BINOMIAL] = {"binomial", SELECT_GATHER, NEEDS_REGULAR},
     [GATHER_LINEAR] = {"linear", SELECT_GATHER, NEEDS_NOTHING},
+    [GATHER_NODES] = {"nodes", SELECT_GATHER, NEEDS_NODES | NEEDS_REGULAR},
+    [GATHER_NETWORKS] = {"networks", SELECT_GATHER, NEEDS_NETWORKS | NEEDS_REGULAR},
     [GATHER_SHARED] = {"shared", SELECT_GATHER, NEEDS_SHARED},
     [SCATTER_BINOMIAL] = {"binomial", SELECT_SCATTER, NEEDS_REGULAR},
     [SCATTER_LINEAR] = {"linear", SELECT_SCATTER, NEEDS_NOTHING},
+    [SCATTER_NODES] = {"nodes", SELECT_SCATTER, NEEDS_NODES | NEEDS_REGULAR},
+    [SCATTER_NETWORKS] = {"networks", SELECT_SCATTER, NEEDS_NETWORKS | NEEDS_REGULAR},
     [SCATTER_SHARED] = {"shared", SELECT_SCATTER, NEEDS_SHARED},
     [ALLGATHER_RECURSIVE_DOUBLING] = {"recursive_doubling", SELECT_ALLGATHER, NEEDS_REGULAR | NEEDS_POF2},
     [ALLGATHER_BRUCK] = {"bruck", SELECT_ALLGATHER, NEEDS_NOTHING},
     [ALLGATHER_RING] = {"ring", SELECT_ALLGATHER, NEEDS_NOTHING},
+    [ALLGATHER_NODES] = {"nodes", SELECT_ALLGATHER, NEEDS_NODES},
+    [ALLGATHER_NETWORKS] = {"networks", SELECT_ALLGATHER, NEEDS_NETWORKS},
     [ALLGATHER_SHARED] = {"shared", SELECT_ALLGATHER, NEEDS_SHARED},
     [ALLTOALL_BRUCK] = {"bruck", SELECT_ALLTOALL, NEEDS_REGULAR},
     [ALLTOALL_LINEAR] = {"linear", SELECT_ALLTOALL, NEEDS_NOTHING},
@@ -51,17 +62,23 @@ static const struct {
     [REDUCE_BINOMIAL] = {"binomial", SELECT_REDUCE, NEEDS_NOTHING},
     [REDUCE_RABENSEIFNER] = {"rabenseifner", SELECT_REDUCE, NEEDS_NOTHING},
     [REDUCE_NODES] = {"nodes", SELECT_REDUCE, NEEDS_NODES | NEEDS_ORDER},
+    [REDUCE_NETWORKS] = {"networks", SELECT_REDUCE, NEEDS_NETWORKS | NEEDS_ORDER},
     [REDUCE_SHARED] = {"shared", SELECT_REDUCE, NEEDS_SHARED},
     [ALLREDUCE_RECURSIVE_DOUBLING] = {"recursive_doubling", SELECT_ALLREDUCE, NEEDS_NOTHING},
     [ALLREDUCE_RABENSEIFNER] = {"rabenseifner", SELECT_ALLREDUCE, NEEDS_NOTHING},
     [ALLREDUCE_RING] = {"ring", SELECT_ALLREDUCE, NEEDS_REGULAR},
     [ALLREDUCE_NODES] = {"nodes", SELECT_ALLREDUCE, NEEDS_NODES | NEEDS_ORDER},
+    [ALLREDUCE_NETWORKS] = {"networks", SELECT_ALLREDUCE, NEEDS_NETWORKS | NEEDS_ORDER},
     [ALLREDUCE_SHARED] = {"shared", SELECT_ALLREDUCE, NEEDS_SHARED},
     [REDUCE_SCATTER_HALVING] = {"halving", SELECT_REDUCE_SCATTER, NEEDS_REGULAR},
     [REDUCE_SCATTER_PAIRWISE] = {"pairwise", SELECT_REDUCE_SCATTER, NEEDS_REGULAR},
     [REDUCE_SCATTER_REDUCE_SCATTER] = {"reduce_scatter", SELECT_REDUCE_SCATTER, NEEDS_NOTHING},
+    [REDUCE_SCATTER_NODES] = {"nodes", SELECT_REDUCE_SCATTER, NEEDS_NODES | NEEDS_REGULAR},
+    [REDUCE_SCATTER_NETWORKS] = {"networks", SELECT_REDUCE_SCATTER, NEEDS_NETWORKS | NEEDS_REGULAR},
     [REDUCE_SCATTER_SHARED] = {"shared", SELECT_REDUCE_SCATTER, NEEDS_SHARED},
     [SCAN_DOUBLING] = {"doubling", SELECT_SCAN, NEEDS_NOTHING},
+    [SCAN_NODES] = {"nodes", SELECT_SCAN, NEEDS_NODES | NEEDS_ROWS},
+    [SCAN_NETWORKS] = {"networks", SELECT_SCAN, NEEDS_NETWORKS | NEEDS_ROWS},
     [SCAN_SHARED] = {"shared", SELECT_SCAN, NEEDS_SHARED},
 };
 
@@ -73,10 +90,12 @@ static const struct {
  * between nodes are bound by rounds when short and by bytes when long, as on a node but ten times slower in both.
  */
 static const struct select_rule rules[] = {
+    {BARRIER_NETWORKS, ANY_BYTES, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {BARRIER_NODES, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {BARRIER_SHARED, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {BARRIER_DISSEMINATION, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
+    {BCAST_NETWORKS, ANY_BYTES, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {BCAST_NODES, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {BCAST_SHARED, 48 << 10, 2, 2, SELECT_ANY_SHAPE},
     {BCAST_SHARED, 2 << 20, 3, ANY_RANKS, SELECT_ANY_SHAPE},
@@ -86,13 +105,16 @@ static const struct select_rule rules[] = {
     {BCAST_PIPELINE, ANY_BYTES, 3, 8, SELECT_ANY_SHAPE},
     {BCAST_SCATTER_ALLGATHER, ANY_BYTES, 9, ANY_RANKS, SELECT_ANY_SHAPE},
 
+    {GATHER_NETWORKS, 16 << 10, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {GATHER_SHARED, 32 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {GATHER_BINOMIAL, 1 << 10, 4, ANY_RANKS, SELECT_ANY_SHAPE},
     {GATHER_LINEAR, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
+    {SCATTER_NETWORKS, 16 << 10, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {SCATTER_SHARED, 32 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {SCATTER_BINOMIAL, 1 << 10, 4, ANY_RANKS, SELECT_ANY_SHAPE},
     {SCATTER_LINEAR, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
+    {ALLGATHER_NETWORKS, ANY_BYTES, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {ALLGATHER_SHARED, 512 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLGATHER_RECURSIVE_DOUBLING, 64 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLGATHER_BRUCK, 32 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
@@ -100,16 +122,19 @@ static const struct select_rule rules[] = {
 
     {ALLTOALL_SHARED, 8 << 10, 2, 2, SELECT_ANY_SHAPE},
     {ALLTOALL_SHARED, 32 << 10, 3, ANY_RANKS, SELECT_ANY_SHAPE},
+    {ALLTOALL_LINEAR, 32 << 10, 1, ANY_RANKS, SELECT_SEVERAL_NETWORKS}, /* Bruck's rounds would cross borders again and again */
     {ALLTOALL_BRUCK, 256, 8, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLTOALL_LINEAR, 32 << 10, 1, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLTOALL_PAIRWISE, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
+    {REDUCE_NETWORKS, ANY_BYTES, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {REDUCE_NODES, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {REDUCE_SHARED, 128 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {REDUCE_BINOMIAL, 16 << 10, 1, ANY_RANKS, SELECT_ANY_SHAPE},
     {REDUCE_BINOMIAL, ANY_BYTES, 1, 2, SELECT_ANY_SHAPE},
     {REDUCE_RABENSEIFNER, ANY_BYTES, 3, ANY_RANKS, SELECT_ANY_SHAPE},
 
+    {ALLREDUCE_NETWORKS, ANY_BYTES, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {ALLREDUCE_NODES, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLREDUCE_SHARED, 16 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLREDUCE_RECURSIVE_DOUBLING, 8 << 10, 1, ANY_RANKS, SELECT_ANY_SHAPE},
@@ -118,6 +143,7 @@ static const struct select_rule rules[] = {
     {ALLREDUCE_RING, ANY_BYTES, 5, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLREDUCE_RABENSEIFNER, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
 
+    {REDUCE_SCATTER_NETWORKS, ANY_BYTES, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {REDUCE_SCATTER_SHARED, 32 << 10, 2, 2, SELECT_ANY_SHAPE},
     {REDUCE_SCATTER_SHARED, 128 << 10, 3, 5, SELECT_ANY_SHAPE},
     {REDUCE_SCATTER_SHARED, 512 << 10, 6, ANY_RANKS, SELECT_ANY_SHAPE},
@@ -125,6 +151,7 @@ static const struct select_rule rules[] = {
     {REDUCE_SCATTER_PAIRWISE, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {REDUCE_SCATTER_REDUCE_SCATTER, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 
+    {SCAN_NETWORKS, ANY_BYTES, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
     {SCAN_SHARED, 512 << 10, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {SCAN_DOUBLING, ANY_BYTES, 1, ANY_RANKS, SELECT_ANY_SHAPE},
 };
@@ -153,6 +180,22 @@ static bool fits_exchange(enum select_name name, const struct schedule *s, MPI_C
     return name == BCAST_SHARED || n_bytes <= shared_max_bytes() / n_blocks;
 }
 
+/* Is there something between the levels that an algorithm works on, and does it keep the order that it must keep? */
+static bool fits_levels(unsigned needs, const struct schedule *s, bool regular)
+{
+    if (s->view.map || s->view.size < 3 || comm_is_inter(s->view.comm))
+        return false;
+    const struct coll_comm *c = coll_shape_of(s->view.comm);
+    if (!c || c->n_nodes == 1)
+        return false;
+    if (needs & NEEDS_NODES ? c->n_nodes == s->view.size : c->networks->n_groups == 1)
+        return false;
+    struct levels *levels = needs & NEEDS_NODES ? c->nodes : c->networks;
+    if (needs & NEEDS_ROWS)
+        return levels->in_order;
+    return !(needs & NEEDS_ORDER) || regular || hierarchy_keeps_order(levels);
+}
+
 static bool fits(enum select_name name, const struct schedule *s, MPI_Count n_bytes, bool regular)
 {
     unsigned needs = algorithms[name].needs;
@@ -162,14 +205,7 @@ static bool fits(enum select_name name, const struct schedule *s, MPI_Count n_by
         return false;
     if ((needs & NEEDS_POF2) && (s->view.size & (s->view.size - 1)))
         return false;
-    if (!(needs & NEEDS_NODES))
-        return true;
-    if (s->view.map || s->view.size < 3 || comm_is_inter(s->view.comm))
-        return false;
-    const struct coll_comm *c = coll_shape_of(s->view.comm);
-    if (!c || c->n_nodes == 1 || c->n_nodes == s->view.size)
-        return false;
-    return !(needs & NEEDS_ORDER) || regular || c->in_order;
+    return !(needs & (NEEDS_NODES | NEEDS_NETWORKS)) || fits_levels(needs, s, regular);
 }
 
 static enum select_shape shape_of(const struct schedule *s)
@@ -177,7 +213,7 @@ static enum select_shape shape_of(const struct schedule *s)
     const struct coll_comm *c = comm_is_inter(s->view.comm) ? NULL : coll_shape_of(s->view.comm);
     if (!c || c->n_nodes == 1 || s->view.map == c->members)
         return SELECT_ONE_NODE;
-    return SELECT_SEVERAL_NODES;
+    return c->networks->n_groups > 1 && !s->view.map ? SELECT_SEVERAL_NETWORKS : SELECT_SEVERAL_NODES;
 }
 
 /* The first of the rules that fits, or -1. */

@@ -3,15 +3,18 @@
  * The layers below the collectives, replaced for tests: job, progress and point-to-point through a mailbox in
  * memory.
  *
- *     PROGRAM -n RANKS [-N NODES] [-s SEED] [arguments of the test]
+ *     PROGRAM -n RANKS [-N NODES] [-t NETWORKS] [-p PLACEMENT] [-s SEED] [arguments of the test]
  *
  * Forks RANKS processes that run the test program's main (compiled as test_main) with the real MPI layers on
  * top of this file. What real networks do rarely, this does all the time, drawn from the seed, which is
  * printed when a run fails: a send leaves only in a later progress call, so that a buffer touched too early
  * shows; sends may complete only when they are received, so that a missing receive shows as a deadlock; polls
- * do nothing for a while. Ranks are spread over NODES nodes in turn (or in rows, by the seed). A rank that
- * fails or hangs for FAKE_TIMEOUT_S ends the run.
+ * do nothing for a while. Ranks are spread over NODES nodes: PLACEMENT t in turn, r in rows, d drawn from the seed,
+ * by default one of the first two by the seed. NETWORKS says which nodes are on which networks (fake_networks.h). A
+ * rank that fails or hangs for FAKE_TIMEOUT_S ends the run.
  */
+#include "fake_networks.h"
+
 #include "client/core/async.h"
 #include "client/core/err.h"
 #include "client/core/group.h"
@@ -70,7 +73,8 @@ struct shared {
 static struct shared *shared;
 static int n_ranks = 1, n_nodes = 1, own_rank;
 static unsigned seed = 1, start_seed;
-static bool rows, synchronous;
+static char placement;
+static bool synchronous;
 
 static unsigned draw(unsigned below)
 {
@@ -180,7 +184,14 @@ int job_n_nodes(void)
 
 int job_node_of(int world_rank)
 {
-    return rows ? world_rank * n_nodes / n_ranks : world_rank % n_nodes;
+    switch (placement) {
+    case 'r':
+        return world_rank * n_nodes / n_ranks;
+    case 'd':
+        return (int)((start_seed * 2654435761u ^ ((unsigned)world_rank + 1) * 2246822519u) >> 7) % n_nodes;
+    default:
+        return world_rank % n_nodes;
+    }
 }
 
 int job_local_rank_of(int world_rank)
@@ -196,7 +207,7 @@ const char *job_node_name(int node)
 
 int job_n_networks(void)
 {
-    return 0;
+    return fake_networks_n();
 }
 
 const char *job_network_name(int network)
@@ -207,9 +218,12 @@ const char *job_network_name(int network)
 
 bool job_on_network(int node, int network)
 {
-    (void)node;
-    (void)network;
-    return false;
+    return fake_networks_has(network, node);
+}
+
+int job_network_distance(int from, int to)
+{
+    return fake_networks_distance(from, to);
 }
 
 uint64_t job_id(void)
@@ -303,6 +317,7 @@ static void send_oldest(void)
     int peer = f->peer;
     if (!synchronous)
         request_complete(&f->request, MPI_SUCCESS);
+    fake_networks_count(job_node_of(own_rank), job_node_of(peer), (long)n);
     put(&shared->boxes[peer], m);
 }
 
@@ -597,7 +612,7 @@ static int reap(void)
                 continue;
             pids[i] = 0;
             if (rc && !worst)
-                fprintf(stderr, "rank %d ended with %d (-n %d -N %d -s %u)\n", i, rc, n_ranks, n_nodes,
+                fprintf(stderr, "rank %d ended with %d (-n %d -N %d -p %c -s %u)\n", i, rc, n_ranks, n_nodes, placement,
                         start_seed);
         }
         if (rc && !worst)
@@ -612,14 +627,19 @@ static int reap(void)
 int main(int argc, char **argv)
 {
     int option;
+    const char *networks = NULL;
     start_seed = 1;
-    while ((option = getopt(argc, argv, "+n:N:s:")) != -1) {
+    while ((option = getopt(argc, argv, "+n:N:p:s:t:")) != -1) {
         if (option == 'n')
             n_ranks = atoi(optarg);
         else if (option == 'N')
             n_nodes = atoi(optarg);
         else if (option == 's')
             start_seed = (unsigned)strtoul(optarg, NULL, 0);
+        else if (option == 't')
+            networks = optarg;
+        else if (option == 'p')
+            placement = optarg[0];
         else
             return 2;
     }
@@ -627,7 +647,10 @@ int main(int argc, char **argv)
         return 2;
     if (n_nodes > n_ranks)
         n_nodes = n_ranks;
-    rows = start_seed & 1;
+    if (!placement)
+        placement = start_seed & 1 ? 'r' : 't';
+    if (networks && !fake_networks_set(networks, n_nodes))
+        return 2;
     synchronous = start_seed & 2;
     make_shared();
     flags = mmap(NULL, 1024 * MAX_RANKS * sizeof *flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
