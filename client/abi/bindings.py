@@ -84,7 +84,19 @@ class Binding:
         struct, kind = HANDLES[p.kind][1], object_kind(p.kind)
         if p.direction == '<>':
             return f'{p.name} ? (struct {struct} *)handle_get({kind}, (uintptr_t)*{p.name}) : NULL'
+        count = self.count_of(p)
+        if count:
+            return f'check_type_of({p.name}, {count})'
         return f'(struct {struct} *)handle_get({kind}, (uintptr_t){p.name})'
+
+    def count_of(self, p):
+        """The name of the count of elements of this type that a buffer holds, if it is one number."""
+        if p.kind != 'type':
+            return None
+        for q in self.function.of_kind('cbuf') + self.function.of_kind('buf'):
+            if len(q.args) > 1 and q.args[1] == p.name and self.function.parameter(q.args[0]).kind == 'count':
+                return q.args[0]
+        return None
 
     def conditions(self, p):
         """C expressions that must all hold for the parameter to count."""

@@ -66,6 +66,11 @@ int check_bad_handle(enum object_kind kind, const char *argument, uintptr_t hand
     return err_set(mpi_class, "%s (0x%zx) is no handle of %s %s", argument, (size_t)handle, article(wanted), wanted);
 }
 
+struct datatype *check_type_of_nothing(MPI_Datatype type, MPI_Count count)
+{
+    return type == MPI_DATATYPE_NULL && count == 0 ? datatype_predefined(MPI_BYTE) : NULL;
+}
+
 int check_bad_type(const char *argument, const struct datatype *type)
 {
     return err_set(MPI_ERR_TYPE, "%s (%s) has not been committed", argument, datatype_name(type));

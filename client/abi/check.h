@@ -97,6 +97,17 @@ static inline int check_fit_int(MPI_Count value)
     return value > INT_MAX || value < INT_MIN ? MPI_UNDEFINED : (int)value;
 }
 
+/* MPI_DATATYPE_NULL for no elements: programs give it where they send nothing, and other libraries take it. NULL if it is not that. */
+CHECK_COLD struct datatype *check_type_of_nothing(MPI_Datatype type, MPI_Count count);
+
+/* The type of `count` elements in a buffer; NULL for rubbish. */
+static inline struct datatype *check_type_of(MPI_Datatype type, MPI_Count count)
+{
+    struct datatype *found = (struct datatype *)handle_get(OBJECT_DATATYPE, (uintptr_t)type);
+
+    return CHECK_LIKELY(found != NULL) ? found : check_type_of_nothing(type, count);
+}
+
 CHECK_COLD int check_bad_handle(enum object_kind kind, const char *argument, uintptr_t handle);
 CHECK_COLD int check_bad_type(const char *argument, const struct datatype *type);
 CHECK_COLD int check_negative(int mpi_class, const char *argument, MPI_Count value);

@@ -50,14 +50,11 @@ static inline void matched(struct transfer *t, const struct envelope *e)
 static inline void deliver_eager(struct transfer *t, const struct envelope *e)
 {
     uint32_t len = e->len;
-    int error = MPI_SUCCESS;
 
     matched(t, e);
-    if (__builtin_expect(len > t->bytes, 0)) {
-        error = err_set(MPI_ERR_TRUNCATE, "a message of %u bytes with tag %d from rank %d met a receive of %lld bytes", len,
-                        e->tag, e->source, (long long)t->bytes);
+    int error = transfer_check_length(t, len);
+    if (__builtin_expect(len > t->bytes, 0))
         len = (uint32_t)t->bytes;
-    }
     transfer_unpack_all(t->type, t->count, t->buf, e->payload, len);
     t->base.bytes = len;
     transfer_complete(t, error);
@@ -248,11 +245,8 @@ void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
         break;
     case UNEXPECTED_SELF: {
         struct transfer *send = u->self;
-        int error = MPI_SUCCESS;
         matched(t, &e);
-        if (send->bytes > t->bytes)
-            error = err_set(MPI_ERR_TRUNCATE, "a message of %lld bytes with tag %d from this rank itself met a receive of "
-                            "%lld bytes", (long long)send->bytes, e.tag, (long long)t->bytes);
+        int error = transfer_check_length(t, send->bytes);
         t->base.bytes = datatype_copy(send->buf, send->count, send->type, t->buf, t->count, t->type);
         transfer_complete(t, error);
         transfer_complete(send, MPI_SUCCESS);

@@ -218,8 +218,6 @@ static bool read_memory(struct transfer *t, const struct peer *p, uint64_t addre
 
 void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts *rts, const void *first, uint32_t first_len)
 {
-    int error = MPI_SUCCESS;
-
     struct segment_rank *me = link_self.me;
     atomic_store_explicit(&me->rendezvous_in, atomic_load_explicit(&me->rendezvous_in, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -228,12 +226,10 @@ void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts 
     t->total = (MPI_Count)rts->bytes;
     if (first_len > 0)
         outbound_owe(p, first_len + PEER_EAGER_OVERHEAD);
-    if (t->total > t->bytes) {
-        error = err_set(MPI_ERR_TRUNCATE, "a message of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
-                        (long long)t->total, t->base.tag, t->base.source, (long long)t->bytes);
+    int error = transfer_check_length(t, t->total);
+    t->base.error = error;
+    if (t->total > t->bytes)
         t->total = t->bytes;
-        t->base.error = error;
-    }
     t->base.bytes = t->total;
     type_cursor_init(&t->cursor, t->type, t->count, t->buf);
     uint32_t take = (MPI_Count)first_len < t->total ? first_len : (uint32_t)t->total;

@@ -141,6 +141,20 @@ void transfer_rewind(struct transfer *t)
     t->moved = 0;
 }
 
+int transfer_judge_length(const struct transfer *t, MPI_Count n_bytes)
+{
+    MPI_Count rest;
+
+    if (n_bytes > t->bytes)
+        return err_set(MPI_ERR_TRUNCATE, "a message of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
+                       (long long)n_bytes, t->base.tag, t->base.source, (long long)t->bytes);
+    datatype_elements_of_bytes(t->type, n_bytes, &rest);
+    if (rest > 0)
+        return err_set(MPI_ERR_TYPE, "a message of %lld bytes with tag %d from rank %d ends within an element of the receive's datatype",
+                       (long long)n_bytes, t->base.tag, t->base.source);
+    return MPI_SUCCESS;
+}
+
 void transfer_complete(struct transfer *t, int error)
 {
     board_hide(&t->record);
