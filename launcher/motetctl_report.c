@@ -52,6 +52,7 @@ int motetctl_report_waits(int fd, const struct motetctl_report *what)
 {
     json_t *ranks = fetch(fd, "ranks", NULL, what->job, false);
     json_t *queues = ranks ? fetch(fd, "queues", NULL, what->job, true) : NULL;
+    json_t *communicators = queues ? fetch(fd, "communicators", NULL, what->job, true) : NULL;
     json_t *later = NULL;
     int code = EXIT_FAILED;
 
@@ -60,7 +61,7 @@ int motetctl_report_waits(int fd, const struct motetctl_report *what)
         later = fetch(fd, "ranks", NULL, what->job, true);
     }
     if (later) {
-        json_t *waits = motetctl_waits(data_of(ranks), data_of(queues), data_of(later));
+        json_t *waits = motetctl_waits(data_of(ranks), data_of(queues), data_of(communicators), data_of(later));
         if (what->job && json_array_size(waits) == 0) {
             fprintf(stderr, "motetctl: job %s has no ranks here, or is not yours\n", what->job);
         } else if (what->json) {
@@ -74,6 +75,7 @@ int motetctl_report_waits(int fd, const struct motetctl_report *what)
     }
     json_decref(ranks);
     json_decref(queues);
+    json_decref(communicators);
     json_decref(later);
     return code;
 }

@@ -16,7 +16,7 @@
 /* Receives and sends younger than this are ordinary, and a picture that is not taken at one moment may show them askew. */
 #define MOTETCTL_WAITS_MS 1000
 
-/* `ranks`, `queues`: the rows of these subjects, of any number of jobs; `later`: the rows of ranks once more, half a second later: who has
+/* `ranks`, `queues`, `communicators`: the rows of these subjects, of any number of jobs; `later`: the rows of ranks once more, half a second later: who has
  * sent or received meanwhile does not hang. Returns an array of objects, one for each job with ranks. */
-json_t *motetctl_waits(const json_t *ranks, const json_t *queues, const json_t *later);
+json_t *motetctl_waits(const json_t *ranks, const json_t *queues, const json_t *communicators, const json_t *later);
 void motetctl_waits_show(const json_t *waits, FILE *to);

@@ -162,7 +162,7 @@ static const struct {
     void (*fn)(void);
 } calls[] = {
     {"barrier", barrier}, {"allreduce", allreduce}, {"ibarrier", ibarrier}, {"bcast", bcast}, {"persistent", persistent},
-    {"sub", sub}, {"dup", duplicate}, {"split", split}, {"finalize", finalize}, {"probe", probe}, {"receive", receive},
+    {"sub", sub}, {"duplicate", duplicate}, {"split", split}, {"finalize", finalize}, {"probe", probe}, {"receive", receive},
     {"receive_absent", receive_absent}, {"ssend", ssend}, {"send_large", send_large}, {"partitioned", partitioned},
     {"threads", threads}, {"compute", compute}, {"sleep", rest}, {"stop", stop},
 };

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         json_t *rows = json_object_get(answer, "data");
         if (nowhere) {
             motetctl_show(rows, nowhere);
-            json_t *waits = motetctl_waits(rows, rows, rows);
+            json_t *waits = motetctl_waits(rows, rows, rows, rows);
             motetctl_waits_show(waits, nowhere);
             json_decref(waits);
             struct metrics_rows all = {.node = "n", .counters = rows, .nodes = rows, .links = rows, .ranks = rows};

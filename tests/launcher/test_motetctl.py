@@ -169,14 +169,14 @@ def entry(rank, queue, peer, tag, **more):
             "age_ms": 5000, **more}
 
 
-def waits(daemon, ranks, queues, later=None):
+def waits(daemon, ranks, queues, later=None, communicators=()):
     """What `motetctl --json waits` makes of these rows: the one job."""
     asked = []
 
     def answer(request):
         asked.append(request["get"])
-        data = queues if request["get"] == "queues" else later if later and asked.count("ranks") > 1 else ranks
-        return {"version": 1, "id": request["id"], "ok": True, "data": data}
+        data = {"queues": queues, "communicators": list(communicators), "ranks": later if later and asked.count("ranks") > 1 else ranks}
+        return {"version": 1, "id": request["id"], "ok": True, "data": data[request["get"]]}
 
     d = daemon(answer)
     done = ctl("-s", d.path, "-J", "waits")
@@ -195,7 +195,7 @@ def test_waits_two_for_each_other(daemon):
     job = waits(daemon, [rank_row(0), rank_row(1), rank_row(2, waiting=False)],
                 [entry(0, "posted", 1, 7), entry(1, "rendezvous_out", 0, 9)])
     assert kinds(job) == [("deadlock", [0, 1])]
-    assert job["findings"][0]["text"] == "rank 0 waits for rank 1 (receive, tag 7), rank 1 waits for rank 0 (large send, tag 9)"
+    assert job["findings"][0]["text"] == "rank 0 waits for rank 1 (receive, tag 7), rank 1 waits for rank 0 (announced send, tag 9)"
     assert job["of_them"] == {"computing": 1, "waiting": 2, "stopped": 0, "out of MPI": 0, "ended": 0}
 
 
@@ -211,10 +211,11 @@ def test_waits_that_can_end_are_no_deadlock(daemon):
     """A chain that ends in a rank that computes; one that waits for anybody; a circle with a way out."""
     job = waits(daemon, [rank_row(0), rank_row(1), rank_row(2, waiting=False), rank_row(3)],
                 [entry(0, "posted", 1, 1), entry(1, "posted", 2, 1), entry(3, "posted", "any", "any")])
-    assert kinds(job) == []
+    assert kinds(job) == [("computing", [2, 1])]
+    assert "rank 2 computes, and rank 1 waits for it: rank 1 is in MPI, receive from rank 2, tag 1" == job["findings"][0]["text"]
     job = waits(daemon, [rank_row(0), rank_row(1), rank_row(2, waiting=False)],
                 [entry(0, "posted", 1, 1), entry(1, "posted", 0, 1), entry(1, "posted", 2, 1)])
-    assert kinds(job) == [("circle", [0, 1])]
+    assert kinds(job) == [("circle", [0, 1]), ("computing", [2, 1])]
 
 
 def test_waits_for_anybody_when_nobody_is_left(daemon):
@@ -247,7 +248,7 @@ def test_waits_who_moves_does_not_hang(daemon):
 def test_waits_with_a_message_that_nearly_fits(daemon, message, kind, text):
     one = entry(0, "unexpected", message.pop("peer", 1), message.pop("tag"), **message)
     job = waits(daemon, [rank_row(0), rank_row(1, waiting=False), rank_row(2, waiting=False)], [entry(0, "posted", 1, 7), one])
-    assert [finding["kind"] for finding in job["findings"]] == ([kind] if kind else [])
+    assert [finding["kind"] for finding in job["findings"]] == ([kind] if kind else []) + ["computing"]
     assert not kind or text in job["findings"][0]["text"], job
 
 
@@ -256,6 +257,83 @@ def test_waits_in_different_collectives(daemon):
                 [entry(0, "posted", 1, 1, collective=True), entry(0, "unexpected", 1, 5, collective=True),
                  entry(1, "posted", 0, 5, collective=True)])
     assert kinds(job) == [("deadlock", [0, 1]), ("collective", [0, 1])]
+
+
+def call(rank, function, sequence=None, form="blocking", queue="call", **more):
+    inside = sequence is not None
+    return {"job": "00000000000000a1", "rank": rank, "node": "n1", "queue": queue, "call": function, "collective": inside,
+            "communicator": 8 if inside else None, "communicator_name": "rows" if inside else None, "members": 4 if inside else None,
+            "form": form if inside else None, "sequence": sequence, "thread": 100 + rank, "age_ms": 5000, **more}
+
+
+def member(rank, count=0, last="", form="blocking", leader=0):
+    entered = {each: {"count": 0, "last": ""} for each in ("blocking", "nonblocking", "persistent")} | {form: {"count": count, "last": last}}
+    return {"job": "00000000000000a1", "rank": rank, "node": "n1", "communicator": 8, "communicator_name": "rows", "leader_world": leader,
+            "rank_in_it": rank, "members": 4, "between_groups": False, "entered": entered}
+
+
+def test_waits_names_who_has_not_come_to_a_collective(daemon):
+    """Of four ranks two wait; one computes, one receives from the first: what it does is told, and the deadlock behind it."""
+    ranks = [rank_row(0), rank_row(1), rank_row(2, waiting=False, process="running"), rank_row(3)]
+    queues = [call(0, "MPI_Barrier", 17), entry(0, "posted", 2, 17, communicator=8, collective=True),
+              call(1, "MPI_Barrier", 17), entry(1, "posted", 0, 17, communicator=8, collective=True),
+              call(3, "MPI_Recv"), entry(3, "posted", 0, 7)]
+    job = waits(daemon, ranks, queues, communicators=[member(0, 17), member(1, 17), member(2, 16), member(3, 15)])
+    assert kinds(job) == [("absent", [2, 3])]
+    assert job["findings"][0]["text"] == (
+        "ranks 2, 3 have not entered MPI_Barrier on communicator 8 (rows) (4 ranks), in which ranks 0, 1 wait, the first for 5.00 s: "
+        "rank 2 computes, rank 3 is in MPI_Recv, receive from rank 0, tag 7")
+    # Disjoint communicators may have one context id.
+    job = waits(daemon, ranks, queues, communicators=[member(0, 17), member(1, 17), member(2, 17), member(3, 15, leader=2)])
+    assert kinds(job) == []
+    # The count goes round.
+    queues[0]["sequence"] = queues[2]["sequence"] = 2
+    job = waits(daemon, ranks, queues, communicators=[member(0, 2), member(1, 2), member(2, (1 << 24) - 1), member(3, 2)])
+    assert kinds(job) == [("absent", [2])]
+
+
+def test_waits_first_names_who_waits_for_nobody(daemon):
+    """Two collectives hang; the one that lacks a stopped rank is behind the other."""
+    ranks = [rank_row(0), rank_row(1), rank_row(2, process="stopped")]
+    queues = [call(0, "MPI_Barrier", 4), call(1, "MPI_Allreduce", 9, communicator=12)]
+    other = dict(member(1, 9), communicator=12), dict(member(2, 8), communicator=12)
+    job = waits(daemon, ranks, queues, communicators=[member(0, 4), member(1, 3), *other])
+    assert kinds(job) == [("absent", [2]), ("absent", [1])]
+    assert job["findings"][0]["text"].endswith("it is stopped by a signal")
+
+
+def test_waits_for_a_collective_that_runs(daemon):
+    """Nonblocking: the call is a wait. Persistent: those whom the others wait for, as counts tell nothing."""
+    ranks = [rank_row(0), rank_row(1, waiting=False, process="sleeping", cpu_ms=5), rank_row(2)]
+    queues = [call(0, "MPI_Waitall"), call(0, "MPI_Ibarrier", 3, "nonblocking", "running"), call(2, "MPI_Recv"),
+              call(2, "MPI_Ibarrier", 3, "nonblocking", "running")]
+    job = waits(daemon, ranks, queues, communicators=[member(r, 3 - r % 2, form="nonblocking") for r in range(3)])
+    assert kinds(job) == [("absent", [1])]
+    assert "has not entered MPI_Ibarrier" in job["findings"][0]["text"] and "in which rank 0 waits" in job["findings"][0]["text"]
+    assert job["findings"][0]["text"].endswith("it sleeps outside MPI")
+    queues = [call(0, "MPI_Wait"), call(0, "MPI_Barrier_init", 1, "persistent", "running"),
+              entry(0, "posted", 1, 2 * (1 << 24) + 1, communicator=8, collective=True)]
+    job = waits(daemon, ranks, queues, communicators=[member(r, 1, form="persistent") for r in range(3)])
+    assert kinds(job)[0] == ("absent", [1]) and "has not started what was made with MPI_Barrier_init" in job["findings"][0]["text"]
+
+
+def test_waits_in_collectives_of_different_functions(daemon):
+    """One rank has called another function, one yet another and gone on. The form with large counts is the same function."""
+    ranks = [rank_row(0), rank_row(1), rank_row(2), rank_row(3, waiting=False)]
+    queues = [call(0, "MPI_Barrier", 4), call(1, "MPI_Allreduce", 4), call(2, "MPI_Allreduce_c", 4)]
+    job = waits(daemon, ranks, queues, communicators=[member(0, 4), member(1, 4), member(2, 4), member(3, 4, "MPI_Reduce")])
+    assert kinds(job) == [("collective", [0, 1, 2, 3])]
+    assert job["findings"][0]["text"].endswith("(rows) (4 ranks): rank 0 MPI_Barrier, ranks 1, 2 MPI_Allreduce, rank 3 MPI_Reduce")
+
+
+def test_waits_with_two_threads(daemon):
+    """One thread receives, the other is in a barrier: both are told, each entry with its call."""
+    job = waits(daemon, [rank_row(0), rank_row(1, waiting=False)],
+                [call(0, "MPI_Recv"), call(0, "MPI_Barrier", 2, age_ms=4000), entry(0, "posted", 1, 7),
+                 entry(0, "posted", 1, 2, communicator=8, collective=True)], communicators=[member(0, 2), member(1, 1)])
+    assert kinds(job) == [("absent", [1]), ("computing", [1, 0])]
+    assert "is in MPI_Recv, receive from rank 1, tag 7 and in MPI_Barrier on communicator 8 (rows)" in job["findings"][1]["text"]
+    assert [row["call"] for row in job["waits"]] == ["MPI_Recv", "MPI_Barrier"]
 
 
 def test_waits_of_a_job_that_is_not_there(daemon):
