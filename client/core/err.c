@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "mpi.h"
+
 /* The initial-exec model would need static TLS space when the library is opened by dlopen (Python does), so the text
  * stays in the default model: errors are rare. */
 static _Thread_local struct {
@@ -12,6 +14,16 @@ static _Thread_local struct {
     int mpi_class;
     char text[ERR_DETAIL_BYTES];
 } detail;
+
+/* The last errors of this thread that the application got, of different classes. */
+#define N_KEPT     4
+#define KEPT_BYTES (ERR_DETAIL_BYTES + 256) /* the function's and the object's name besides */
+
+static _Thread_local struct {
+    int mpi_class; /* 0: none */
+    char text[KEPT_BYTES];
+} kept[N_KEPT];
+static _Thread_local unsigned n_kept;
 
 void err_record(int mpi_class, const char *fmt, ...)
 {
@@ -27,6 +39,28 @@ void err_record(int mpi_class, const char *fmt, ...)
 const char *err_detail(int mpi_class)
 {
     return detail.mpi_class == mpi_class ? detail.text : "";
+}
+
+void err_keep(int code, const char *function, const char *object_name)
+{
+    if (!detail.text[0] || (code != detail.mpi_class && code != MPI_ERR_IN_STATUS))
+        return;
+    unsigned i = 0;
+    while (i < N_KEPT && kept[i].mpi_class != detail.mpi_class)
+        i++;
+    if (i == N_KEPT)
+        i = n_kept++ % N_KEPT;
+    kept[i].mpi_class = detail.mpi_class;
+    snprintf(kept[i].text, sizeof(kept[i].text), "%s%s%s: %s", function, *object_name ? " on " : "", object_name, detail.text);
+}
+
+const char *err_kept(int mpi_class)
+{
+    for (unsigned i = 0; i < N_KEPT; i++) {
+        if (mpi_class != MPI_SUCCESS && kept[i].mpi_class == mpi_class)
+            return kept[i].text;
+    }
+    return NULL;
 }
 
 void err_blame(struct comm *comm)

@@ -3,7 +3,12 @@
  * The detail of an error: what exactly was wrong, in words, and whose error handler is to hear of it.
  *
  * Semantics functions and argument checks return `err_set(class, "...")`. The text stays with the calling thread until
- * the next err_set(); the error handlers print it, MPI_Error_string does not see it.
+ * the next err_set(); the error handlers that end the job print it. Where the application gets the error, the text is kept for
+ * MPI_Error_string.
+ *
+ * Error codes are their classes, with no room for an index to a text: programs compare what a call returned with MPI_ERR_TRUNCATE and
+ * its like, which works with a library whose codes are classes and so must work here. So a text belongs to a class and a thread, and
+ * MPI_Error_string calls it the last of its class, which is true whenever it is asked.
  */
 #ifndef MOTET_CLIENT_CORE_ERR_H
 #define MOTET_CLIENT_CORE_ERR_H
@@ -24,6 +29,14 @@ void err_record(int mpi_class, const char *fmt, ...) __attribute__((format(print
 
 /* The text of the last err_set() of this thread if that was for mpi_class, else "". */
 const char *err_detail(int mpi_class);
+
+/* The application is given the code by a function that was called on an object ("" for none): what is known of it is kept in this thread.
+ * What MPI_ERR_IN_STATUS stands for is kept under the class that is in the status. */
+void err_keep(int code, const char *function, const char *object_name);
+
+/* "FUNCTION on OBJECT: DETAIL" of the last error of this class that the application got in this thread, NULL when it is not known any
+ * more. */
+const char *err_kept(int mpi_class);
 
 /* After err_set(): the error belongs to this communicator though it is no argument of the call (MPI_Wait and its like:
  * the request's). The binding raises it there; the communicator must live until the semantics function has returned

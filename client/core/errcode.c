@@ -283,9 +283,13 @@ int mpi_error_string(int errorcode, char *string, int *resultlen)
     const char *text = errcode_text(errorcode);
     if (!text)
         return err_set(MPI_ERR_ARG, "%d is no error code", errorcode);
-    if (user_at(errorcode))
+    if (user_at(errorcode)) {
         *resultlen = snprintf(string, MPI_MAX_ERROR_STRING, "%s", text);
-    else
-        *resultlen = snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s", errcode_name(errorcode), text);
+        return MPI_SUCCESS;
+    }
+    const char *last = err_kept(errorcode);
+    int n = last ? snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s (last: %s)", errcode_name(errorcode), text, last)
+                 : snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s", errcode_name(errorcode), text);
+    *resultlen = n < MPI_MAX_ERROR_STRING ? n : MPI_MAX_ERROR_STRING - 1;
     return MPI_SUCCESS;
 }

@@ -125,6 +125,8 @@ int errhandler_raise_on(struct errhandler *handler, enum errhandler_target targe
                         const char *object_name, int err, const char *function)
 {
     (void)target;
+    if (handler->action == ERRHANDLER_RETURN || handler->action == ERRHANDLER_USER)
+        err_keep(err, function, object_name ? object_name : "");
     switch (handler->action) {
     case ERRHANDLER_RETURN:
         break;
