@@ -25,7 +25,7 @@ enum attach_frame {
     ATTACH_ABORT = 0x104,  /* rank to daemon: struct attach_abort: end the job */
 };
 
-#define ATTACH_VERSION 1u
+#define ATTACH_VERSION 2u
 
 struct attach_request {
     uint32_t version;    /* ATTACH_VERSION */
@@ -45,7 +45,7 @@ struct attach_reply {
     struct segment_shape shape;
     char text[128];
 };
-static_assert(sizeof(struct attach_reply) == 196, "attach reply");
+static_assert(sizeof(struct attach_reply) == 200, "attach reply");
 
 struct attach_abort {
     int32_t code;

@@ -54,13 +54,19 @@ static inline void bell_notify(const struct bell_ref *ref, _Atomic uint32_t *act
         bell_wake(ref);
 }
 
+/* Takes the bits of one word that are in the mask: of rings that the calling thread consumes. */
+static inline uint64_t bell_collect_of(struct bell *bell, uint32_t word, uint64_t mask)
+{
+    if ((atomic_load_explicit(&bell->rung[word], memory_order_relaxed) & mask) == 0)
+        return 0;
+    /* acquire: pairs with the fetch_or in bell_notify. */
+    return atomic_fetch_and_explicit(&bell->rung[word], ~mask, memory_order_acq_rel) & mask;
+}
+
 /* Takes all bits of one word. */
 static inline uint64_t bell_collect(struct bell *bell, uint32_t word)
 {
-    if (atomic_load_explicit(&bell->rung[word], memory_order_relaxed) == 0)
-        return 0;
-    /* acquire: pairs with the fetch_or in bell_notify. */
-    return atomic_exchange_explicit(&bell->rung[word], 0, memory_order_acq_rel);
+    return bell_collect_of(bell, word, ~UINT64_C(0));
 }
 
 /*

@@ -19,6 +19,8 @@ void segment_shape_defaults(struct segment_shape *shape)
     shape->down.data_bytes = 4u << 20;
     /* Half of it is the largest single publication: 64 KiB for each of 8 ranks. */
     shape->exchange_bytes = shape->n_local <= 16 ? 1u << 20 : shape->n_local <= 64 ? 256u << 10 : 64u << 10;
+    /* As many as threads of a rank can be expected to run at once. */
+    shape->n_lanes = shape->n_local <= 32 ? 8 : shape->n_local <= 96 ? 4 : 1;
 }
 
 static int ring_shape_check(const struct ring_shape *s)
@@ -38,6 +40,8 @@ int segment_shape_check(const struct segment_shape *shape)
         return -EINVAL;
     if (shape->exchange_bytes != 0 && (shape->exchange_bytes < 4096 || shape->exchange_bytes > 1u << 26 ||
                                        (shape->exchange_bytes & (shape->exchange_bytes - 1)) != 0))
+        return -EINVAL;
+    if (shape->n_lanes == 0 || shape->n_lanes > SEGMENT_MAX_LANES || segment_first_bit(shape, shape->n_lanes) > BELL_MAX_RINGS)
         return -EINVAL;
     if (ring_shape_check(&shape->local) < 0 || ring_shape_check(&shape->up) < 0 || ring_shape_check(&shape->down) < 0)
         return -EINVAL;
@@ -77,7 +81,7 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
 
     l->local_off = at;
     l->local_stride = page_align(ring_size(&shape->local));
-    at += l->local_stride * shape->n_local * shape->n_local;
+    at += l->local_stride * shape->n_local * shape->n_local * shape->n_lanes;
 
     l->up_off = at;
     l->up_stride = page_align(ring_size(&shape->up));

@@ -5,7 +5,7 @@
  * one else can. It is sparse: pages exist for what was used.
  *
  * Contents, in order: header, table of world ranks, table of nodes, table of networks, who is on them and how far they are apart, one bell per channel, one area per local rank (bell, board of
- * queue records, what it is doing), rings rank to rank (one per ordered pair), rings rank to channel and channel to rank, cells of the exchange. A channel thread has one
+ * queue records, what it is doing), rings rank to rank (one per ordered pair and lane), rings rank to channel and channel to rank, cells of the exchange. A channel thread has one
  * bell (and one eventfd) per job, so that no job can touch what wakes another one.
  */
 #pragma once
@@ -21,11 +21,12 @@
 #include "proto/ring.h"
 
 #define SEGMENT_MAGIC     0x4d4f5453u /* "MOTS" */
-#define SEGMENT_VERSION   5u
+#define SEGMENT_VERSION   6u
 #define SEGMENT_MAX_LOCAL 256u
 #define SEGMENT_NODE_NAME 64u
 #define SEGMENT_JOB_NAME  64u
 #define SEGMENT_MAX_NETWORKS 256u
+#define SEGMENT_MAX_LANES 8u
 
 enum wait_mode { WAIT_ADAPTIVE = 0, WAIT_SPIN = 1, WAIT_EVENT = 2, WAIT_N_MODES };
 
@@ -41,8 +42,9 @@ struct segment_shape {
     struct ring_shape down;  /* channel to rank */
     uint32_t exchange_bytes; /* data of a cell of the exchange, a power of two; 0: no exchange */
     uint32_t n_networks;     /* that nodes of the job are on, at most SEGMENT_MAX_NETWORKS */
+    uint32_t n_lanes;        /* rings of a pair of local ranks, 1 to SEGMENT_MAX_LANES: threads use the further ones (client/core/lane.h) */
 };
-static_assert(sizeof(struct segment_shape) == 52, "segment shape");
+static_assert(sizeof(struct segment_shape) == 56, "segment shape");
 
 /* Fills board and ring shapes with the defaults for these numbers (smaller local rings when many ranks share the node). */
 void segment_shape_defaults(struct segment_shape *shape);
@@ -57,7 +59,7 @@ struct segment_header {
     _Atomic uint32_t wait_mode; /* enum wait_mode; the daemon may change it while the job runs */
     _Atomic uint32_t aborting;  /* 1: the job is being torn down */
     char job_name[SEGMENT_JOB_NAME];
-    uint8_t reserved[52];
+    uint8_t reserved[48];
 };
 static_assert(sizeof(struct segment_header) == 192, "segment header");
 
@@ -102,7 +104,7 @@ struct segment_rank {
 struct segment_layout {
     struct segment_shape shape;
     size_t world_off, nodes_off, networks_off, on_network_off, distances_off, bells_off, ranks_off, rank_stride, board_off, calls_off; /* the last two: within a rank's area */
-    size_t local_off, local_stride;                                 /* ring of (producer, consumer) */
+    size_t local_off, local_stride;                                 /* ring of (lane, producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride;                /* ring of (rank, channel) */
     size_t exchange_off, exchange_stride;                           /* cell of (slot, row, rank) */
     size_t total;
@@ -159,10 +161,17 @@ static inline struct calls_board *segment_calls_at(void *base, const struct segm
     return (struct calls_board *)(void *)((char *)base + l->ranks_off + l->rank_stride * local + l->calls_off);
 }
 
-/* Ring from local rank `from` to local rank `to`. Its bit in the bell of `to` is `from`. */
-static inline void *segment_local_ring(void *base, const struct segment_layout *l, uint32_t from, uint32_t to)
+/* Ring of a lane from local rank `from` to local rank `to`. */
+static inline void *segment_local_ring(void *base, const struct segment_layout *l, uint32_t lane, uint32_t from, uint32_t to)
 {
-    return (char *)base + l->local_off + l->local_stride * ((size_t)from * l->shape.n_local + to);
+    return (char *)base + l->local_off + l->local_stride * (((size_t)lane * l->shape.n_local + from) * l->shape.n_local + to);
+}
+
+/* Bits of a rank's bell: the rings of lane 0 by producer, those of the channels, those of the further lanes. This is the first one of a
+ * lane, or with `lane` = n_lanes the number of bits. */
+static inline uint32_t segment_first_bit(const struct segment_shape *shape, uint32_t lane)
+{
+    return lane * shape->n_local + (lane > 0 ? shape->n_channels : 0);
 }
 
 /* Ring from local rank `rank` to channel `channel`. Its bit in that channel's bell is `rank`. */

@@ -7,6 +7,7 @@ and in kinds.py, never the name of a function."""
 
 import os
 
+from description import DescriptionError
 from header import result_type, wrap
 from kinds import HANDLES, INTS, LISTS, SCALARS, VECTORS, api_declaration
 from semantics import semantics_name
@@ -330,9 +331,10 @@ class Binding:
         lines = [] if self.function.has('tool') else [f'static const char function[] = "MPI_{self.name}";']
         for p in objects:
             lines.append(f'struct {HANDLES[p.kind][1]} *o_{p.name}' + (' = NULL;' if p.direction == '>' else ';'))
+        if self.function.has('lane'):
+            lines.append('struct lane *lane;')
         lines += self.local_lines() + ['int err;', ''] + self.phase_lines()
-        if not self.function.has('nolock'):
-            lines.append('lock_enter();')
+        lines += self.enter_lines()
         if self.function.has('waits'):
             lines.append('calls_enter(function);')
         lines += [f'o_{p.name} = {self.lookup(p)};' for p in objects if p.direction != '>']
@@ -352,10 +354,24 @@ class Binding:
         if checks:
             lines.append('out:')
         if not self.function.has('nolock'):
-            lines.append('lock_leave();')
+            lines.append('lane_leave(lane);' if self.function.has('lane') else 'lock_leave();')
         if not self.function.has('tool'):
             lines += self.failure_lines()
         return lines + ['return err;']
+
+    def enter_lines(self):
+        if self.function.has('nolock'):
+            return []
+        if not self.function.has('lane'):
+            return ['lock_enter();']
+        for p in self.parameters:
+            if p.kind == 'comm':
+                return [f'lane = LANE_ENTER(lane_choose_comm((uintptr_t){p.name}));']
+            if p.kind == 'request' and p.direction == '<>':
+                return [f'lane = LANE_ENTER(lane_choose_request({p.name} ? (uintptr_t)*{p.name} : 0));']
+            if p.kind == 'requests':
+                return [f'lane = LANE_ENTER(lane_choose_requests((const uintptr_t *){p.name}, {self.array_length(p)}));']
+        raise DescriptionError(f'{self.name} has nothing that has a lane')
 
     def failure_lines(self):
         """The error handler is called; then there is no object, for who goes on and looks at the handle."""

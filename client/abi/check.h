@@ -19,7 +19,7 @@
 #include "client/core/group.h"
 #include "client/core/handle.h"
 #include "client/core/intvec.h"
-#include "client/core/lock.h"
+#include "client/core/lane.h"
 #include "client/core/phase.h"
 #include "client/datatype/datatype.h"
 

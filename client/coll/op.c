@@ -68,12 +68,12 @@ struct op *op_predefined(MPI_Op handle)
 void op_ref(struct op *op)
 {
     if (!op->obj.predefined)
-        op->obj.refs++;
+        object_ref(&op->obj);
 }
 
 void op_unref(struct op *op)
 {
-    if (op->obj.predefined || --op->obj.refs > 0)
+    if (op->obj.predefined || !object_unref(&op->obj))
         return;
     handle_free(&op->obj);
     free(op);

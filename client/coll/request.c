@@ -74,7 +74,7 @@ static int start(struct request *request)
 {
     struct coll_request *r = (struct coll_request *)request;
     schedule_rewind(r->schedule);
-    r->request.complete = false;
+    request_set_complete(&r->request, false);
     r->request.active = true;
     if (schedule_advance(r->schedule)) {
         request_complete(&r->request, r->schedule->err);

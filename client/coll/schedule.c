@@ -4,6 +4,7 @@
 #include "client/coll/coll.h"
 #include "client/coll/shared.h"
 #include "client/core/err.h"
+#include "client/core/lane.h"
 #include "client/link/exchange.h"
 #include "client/p2p/board.h"
 #include "client/p2p/p2p.h"
@@ -808,7 +809,7 @@ bool schedule_advance(struct schedule *s)
     if (at_end)
         finish_all(s);
     if (s->record && (at_end || s->next_step != first))
-        board_hide(&s->record); /* what it waited for has come */
+        board_hide(lane_table[0].engine, &s->record); /* what it waited for has come */
     s->advancing = false;
     return at_end;
 }

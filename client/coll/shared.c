@@ -3,6 +3,7 @@
 
 #include "client/core/group.h"
 #include "client/core/job.h"
+#include "client/core/lane.h"
 #include "client/link/exchange.h"
 #include "client/p2p/board.h"
 #include "client/p2p/p2p.h"
@@ -146,13 +147,13 @@ static void leave(struct waiter *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    board_hide(&w->record);
+    board_hide(lane_table[0].engine, &w->record);
 }
 
 void shared_show(const struct shared *sh, int member, struct queue_record **record)
 {
     int rank = sh->comm->coll->members[member];
-    board_show_wait(record, sh->comm->context_id + P2P_CONTEXT_COLL, rank, sh->comm->group->procs[rank], sh->tag);
+    board_show_wait(lane_table[0].engine, record, sh->comm->context_id + P2P_CONTEXT_COLL, rank, sh->comm->group->procs[rank], sh->tag);
 }
 
 const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_len)

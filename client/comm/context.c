@@ -5,6 +5,7 @@
 #include "client/coll/coll.h"
 #include "client/coll/shared.h"
 #include "client/core/err.h"
+#include "client/core/lane.h"
 
 #include <assert.h>
 
@@ -17,6 +18,8 @@
  * collectives of the hidden local communicator of an intercommunicator. The first two fours are those of MPI_COMM_WORLD
  * and MPI_COMM_SELF. */
 #define ID_STEP 4u
+
+#define FREE_OF_COLLISIONS (UINT64_C(1) << 63)
 
 static uint64_t used[N_WORDS];
 static uint64_t on_offer[N_WORDS / 64]; /* a bit per word */
@@ -41,6 +44,7 @@ void context_give_back(uint32_t id)
         return;
     used[index / IDS_PER_WORD] &= ~(UINT64_C(1) << index % IDS_PER_WORD);
     shared_give_back(id);
+    lane_give_back(id);
 }
 
 static void release_of(struct comm *comm)
@@ -73,7 +77,7 @@ void context_offer(struct context_try *t)
     t->attempt++;
     t->holds = !is_on_offer(t->word);
     t->vote[0] = t->holds ? ~used[t->word] : 0;
-    t->vote[1] = t->holds ? ~UINT64_C(0) : 0;
+    t->vote[1] = t->holds ? FREE_OF_COLLISIONS | lane_offer() : 0;
     if (t->holds)
         set_on_offer(t->word, true);
     t->vote[2] = t->vote[3] = 0;
@@ -97,8 +101,10 @@ int context_settle(struct context_try *t)
         uint32_t bit = (uint32_t)__builtin_ctzll(t->vote[0]);
         used[t->word] |= UINT64_C(1) << bit;
         t->id = (t->word * IDS_PER_WORD + bit) * ID_STEP;
-        if (t->with_slot)
+        if (t->with_slot) {
             shared_settle(t->vote[2], t->vote[3], t->id);
+            lane_settle(t->vote[1], t->id);
+        }
         return MPI_SUCCESS;
     }
     t->n_full = t->vote[1] ? t->n_full + 1 : 0;

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "client/core/lock.h"
+#include "client/core/lane.h"
 #include "client/core/phase.h"
 #include "client/core/progress.h"
 #include "client/link/link.h"
@@ -40,7 +40,7 @@ static void take_over(void)
     lock_take();
     while (work() && lock_n_inside() == 1 && !lock_is_wanted() && !atomic_load_explicit(&stopping, memory_order_relaxed))
         if (progress_poll() == 0)
-            progress_sleep();
+            progress_sleep(NULL);
     lock_give();
 }
 
@@ -95,6 +95,11 @@ static bool start(void)
 
 void async_wake(void)
 {
+    struct lane *alone = lane_alone();
+    int depth = alone ? lane_step_out(alone) : 0;
+
+    if (alone)
+        lock_take();
     if (state == RUNS) {
         if (atomic_load_explicit(&kick, memory_order_seq_cst) != 0) {
             atomic_store_explicit(&kick, 0, memory_order_relaxed);
@@ -105,6 +110,10 @@ void async_wake(void)
             start();
         else
             lock_want(start);
+    }
+    if (alone) {
+        lock_give();
+        lane_step_in(alone, depth);
     }
 }
 

@@ -19,23 +19,20 @@
 /* Transfers from this size on are worth it: smaller ones are in the rings when the call returns. */
 #define ASYNC_MIN_BYTES (32 << 10)
 
-/* Operations under way that the helper may advance. With the library lock held. */
-extern _Atomic int async_n_work; /* read without the lock by the helper */
+/* Operations under way that the helper may advance. */
+extern _Atomic int async_n_work;
 
 void async_wake(void);
 
 static inline void async_begin(void)
 {
-    int n = atomic_load_explicit(&async_n_work, memory_order_relaxed);
-
-    atomic_store_explicit(&async_n_work, n + 1, memory_order_seq_cst);
-    if (n == 0)
+    if (atomic_fetch_add_explicit(&async_n_work, 1, memory_order_seq_cst) == 0)
         async_wake();
 }
 
 static inline void async_end(void)
 {
-    atomic_store_explicit(&async_n_work, atomic_load_explicit(&async_n_work, memory_order_relaxed) - 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&async_n_work, 1, memory_order_relaxed);
 }
 
 /* Ends the helper, if there is one; the lock may be held. A later operation makes a new one. */

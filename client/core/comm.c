@@ -9,6 +9,8 @@
 #include "client/core/group.h"
 #include "client/core/handle.h"
 #include "client/core/info.h"
+#include "client/core/job.h"
+#include "client/core/lane.h"
 #include "client/core/session.h"
 #include "client/core/topo.h"
 
@@ -32,6 +34,17 @@ void comm_on_destroy(void (*fn)(struct comm *comm))
     destroy_hooks[n_destroy_hooks++] = fn;
 }
 
+/* Lanes are between ranks of one node. */
+static bool is_here(const struct group *group)
+{
+    int here = job_node_of(job_rank());
+
+    for (int i = 0; i < group->size; i++)
+        if (job_node_of(group->procs[i]) != here)
+            return false;
+    return true;
+}
+
 int comm_new(uint32_t context_id, struct group *group, struct group *remote_group, struct comm **ret_comm)
 {
     struct comm *comm = calloc(1, sizeof *comm);
@@ -47,6 +60,9 @@ int comm_new(uint32_t context_id, struct group *group, struct group *remote_grou
     comm->remote_group = remote_group;
     if (remote_group)
         group_ref(remote_group);
+    comm->lane = lane_of_context(context_id);
+    if (comm->lane->index != 0 && (remote_group || !is_here(group)))
+        comm->lane = &lane_table[0];
     comm->errhandler = errhandler_fatal;
     errhandler_ref(errhandler_fatal);
     calls_comm_add(comm);
@@ -60,8 +76,10 @@ int comm_publish(struct comm *comm)
                                   : err_set(MPI_ERR_NO_MEM, "no handle is left for a communicator");
 }
 
-void comm_destroy(struct comm *comm)
+static void destroy(struct object *object)
 {
+    struct comm *comm = (struct comm *)object;
+
     handle_free(&comm->obj);
     calls_comm_remove(comm);
     for (int i = n_destroy_hooks - 1; i >= 0; i--)
@@ -75,6 +93,14 @@ void comm_destroy(struct comm *comm)
     topo_unref(comm->topo);
     session_unref(comm->session);
     free(comm);
+}
+
+void comm_last_unref(struct comm *comm)
+{
+    if (lane_alone())
+        lane_bury(&comm->obj, destroy);
+    else
+        destroy(&comm->obj);
 }
 
 int comm_release(struct comm *comm)

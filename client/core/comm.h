@@ -22,6 +22,7 @@ struct calls_comm;
 struct errhandler;
 struct group;
 struct info;
+struct lane;
 struct session;
 struct topo;
 
@@ -33,6 +34,7 @@ struct comm {
     struct object obj;
     uint32_t context_id;        /* multiple of 4; +0 user p2p, +1 collectives, +2 partitioned; equal on all members;
                                    * < 2^31. Local communicators: 2 above, so that only their +1 is used. */
+    struct lane *lane;          /* that carries its messages; client/core/lane.h */
     int rank, size;             /* in the local group */
     struct group *group;        /* local group; group->procs[rank] = process index in the job (world rank) */
     struct group *remote_group; /* NULL for an intracommunicator */
@@ -60,13 +62,13 @@ int comm_publish(struct comm *comm);
 /* References: p2p takes one for each pending request. */
 static inline void comm_ref(struct comm *comm)
 {
-    comm->obj.refs++;
+    object_ref(&comm->obj);
 }
-void comm_destroy(struct comm *comm);
+void comm_last_unref(struct comm *comm);
 static inline void comm_unref(struct comm *comm)
 {
-    if (--comm->obj.refs == 0)
-        comm_destroy(comm);
+    if (object_unref(&comm->obj))
+        comm_last_unref(comm);
 }
 
 /* MPI_Comm_free: attribute callbacks, handle released, last reference of the handle dropped. */

@@ -36,7 +36,7 @@ __attribute__((constructor)) static void make_known(void)
 
 void errhandler_unref(struct errhandler *handler)
 {
-    if (!handler || --handler->obj.refs > 0 || handler->obj.predefined)
+    if (!handler || !object_unref(&handler->obj) || handler->obj.predefined)
         return;
     handle_free(&handler->obj);
     free(handler);

@@ -51,7 +51,7 @@ extern struct errhandler *errhandler_file; /* of MPI_FILE_NULL: what new files g
 
 static inline void errhandler_ref(struct errhandler *handler)
 {
-    handler->obj.refs++;
+    object_ref(&handler->obj);
 }
 void errhandler_unref(struct errhandler *handler); /* NULL is fine */
 

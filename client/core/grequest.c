@@ -28,7 +28,7 @@ static void destroy(struct request *r)
 static int cancel(struct request *r)
 {
     struct grequest *g = (struct grequest *)r;
-    return g->cancel_fn(g->extra_state, r->complete);
+    return g->cancel_fn(g->extra_state, request_is_complete(r));
 }
 
 static int query(struct request *r, MPI_Status *status)

@@ -92,7 +92,7 @@ int group_new_row(int first, int size, struct group **ret_group)
 
 void group_unref(struct group *group)
 {
-    if (!group || --group->obj.refs > 0 || group == group_empty)
+    if (!group || !object_unref(&group->obj) || group == group_empty)
         return;
     handle_free(&group->obj);
     session_unref(group->session);

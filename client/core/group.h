@@ -44,7 +44,7 @@ int group_new_row(int first, int size, struct group **ret_group);
 
 static inline void group_ref(struct group *group)
 {
-    group->obj.refs++;
+    object_ref(&group->obj);
 }
 void group_unref(struct group *group); /* NULL is fine */
 

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "client/core/mutex.h"
+
 #define GENERATION_MASK 0xffffffu
 
 struct handle_slot handle_predefined[HANDLE_PREDEFINED_MAX];
@@ -12,9 +14,11 @@ struct handle_slot *handle_chunks[HANDLE_CHUNKS] = {handle_predefined};
 
 void (*handle_on_new)(uint32_t index);
 
+/* Of the free slots: lanes reserve some without the library lock. */
+static struct mutex table;
+
 static uint32_t first_free;                       /* 0: no freed slot waits for reuse */
 static uint32_t first_unused = HANDLE_PREDEFINED_MAX; /* slots from here on have never been used */
-static size_t n_used;
 
 const char *object_kind_name(enum object_kind kind)
 {
@@ -58,9 +62,43 @@ static uint32_t take_slot(void)
     return index;
 }
 
+static uint32_t take_slot_locked(void)
+{
+    if (!lock_multiple)
+        return take_slot();
+    mutex_take(&table);
+    uint32_t index = take_slot();
+    mutex_give(&table);
+    return index;
+}
+
+static void give_slot(uint32_t index)
+{
+    if (lock_multiple)
+        mutex_take(&table);
+    slot_at(index)->next_free = first_free;
+    first_free = index;
+    if (lock_multiple)
+        mutex_give(&table);
+}
+
+bool handle_reserve(struct object *object)
+{
+    object->slot = take_slot_locked();
+    return object->slot != 0;
+}
+
+void handle_unreserve(struct object *object)
+{
+    assert(!object->handle);
+    if (object->slot)
+        give_slot(object->slot);
+    object->slot = 0;
+}
+
 uintptr_t handle_new(struct object *object)
 {
-    uint32_t index = take_slot();
+    uint32_t index = object->slot ? object->slot : take_slot_locked();
     struct handle_slot *slot;
 
     assert(object->kind > OBJECT_NONE && object->kind < OBJECT_KINDS && !object->handle);
@@ -70,7 +108,6 @@ uintptr_t handle_new(struct object *object)
     slot->handle = (uintptr_t)object->kind << 56 | (uintptr_t)slot->generation << 32 | index;
     slot->object = object;
     object->handle = slot->handle;
-    n_used++;
     if (__builtin_expect(handle_on_new != NULL, 0))
         handle_on_new(index);
     return slot->handle;
@@ -86,10 +123,9 @@ void handle_free(struct object *object)
     slot = slot_at((uint32_t)object->handle);
     slot->handle = 0;
     slot->generation = (slot->generation + 1) & GENERATION_MASK;
-    slot->next_free = first_free;
-    first_free = (uint32_t)object->handle;
+    if (!object->slot)
+        give_slot((uint32_t)object->handle);
     object->handle = 0;
-    n_used--;
 }
 
 void handle_set_predefined(uintptr_t value, struct object *object)
@@ -126,7 +162,11 @@ uintptr_t handle_fromint(enum object_kind kind, int number, uintptr_t null_handl
 
 size_t handle_count(void)
 {
-    return n_used;
+    size_t n = 0;
+
+    for (uint32_t index = HANDLE_PREDEFINED_MAX; index < first_unused; index++)
+        n += slot_at(index)->handle != 0;
+    return n;
 }
 
 void handle_each(void (*fn)(struct object *object, void *arg), void *arg)

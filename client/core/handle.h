@@ -2,7 +2,8 @@
 /*
  * Handles: the values that applications hold in place of objects.
  *
- * Called by the bindings and by everyone who makes objects, with the library lock held. Predefined handles have the
+ * Called by the bindings and by everyone who makes objects, with the library lock held; look-ups of handles
+ * that live, and handles of objects that have a reserved slot, need only the lock under which the object is. Predefined handles have the
  * constant values of the standard ABI, all below HANDLE_PREDEFINED_MAX; a user handle is
  *
  *     bits 0..31 slot index (from HANDLE_PREDEFINED_MAX on) | 32..55 generation | 56..63 kind
@@ -16,6 +17,7 @@
 
 #include "client/core/object.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +40,11 @@ extern struct handle_slot *handle_chunks[HANDLE_CHUNKS]; /* [0] is handle_predef
 /* Gives the object a handle of its kind (object->kind must be set) and writes it to object->handle as well.
  * Returns 0 when no slot is left or memory is out. */
 uintptr_t handle_new(struct object *object);
+
+/* Reserves a slot of the table for an object that gets a handle again and again, and stores its index in object->slot, which
+ * may be copied to whoever takes the object's place in memory. False: no slot is left. */
+bool handle_reserve(struct object *object);
+void handle_unreserve(struct object *object);
 
 /* Takes the object's handle back: from now on look-ups of it fail. Clears object->handle. Objects without a handle and
  * predefined ones are left as they are. */

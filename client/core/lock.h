@@ -3,9 +3,9 @@
  * The library lock: one recursive lock around the whole library, taken only where a second thread may be inside: with
  * MPI_THREAD_MULTIPLE, and once the helper thread runs (client/core/async.h).
  *
- * The generated bindings enter and leave; waits inside the library pause, so that other threads get in. With one thread each
- * call counts its depth and takes one untaken branch. The lock is recursive because callbacks of the application (user operations,
- * attribute copies, error handlers) may call MPI again.
+ * The generated bindings enter and leave, but for the short path of communicators that have a lane (lane.h); waits inside the
+ * library pause, so that other threads get in. With one thread each call counts its depth and takes one untaken branch. The lock is
+ * recursive because callbacks of the application (user operations, attribute copies, error handlers) may call MPI again.
  */
 #ifndef MOTET_CLIENT_CORE_LOCK_H
 #define MOTET_CLIENT_CORE_LOCK_H
@@ -21,6 +21,7 @@ enum lock_mode {
 
 extern uint8_t lock_mode; /* changed by lock_init, lock_want and, while no other thread is inside, by lock_leave */
 extern int lock_depth;    /* LOCK_SINGLE, LOCK_WANTED: calls of the library that are open */
+extern bool lock_multiple; /* the application has MPI_THREAD_MULTIPLE */
 
 /* threaded: more than one thread will call. Called while no thread is inside. */
 void lock_init(bool threaded);
@@ -29,6 +30,7 @@ void lock_init(bool threaded);
 void lock_want(bool (*fn)(void));
 
 void lock_take(void);
+bool lock_try(void);
 void lock_give(void);
 void lock_give_turn(void);
 void lock_leave_wanted(void);
@@ -37,6 +39,8 @@ uint32_t lock_n_inside(void);
 uint32_t lock_n_calls(void);
 /* Does another thread wait for the lock? */
 bool lock_is_wanted(void);
+/* LOCK_THREADED: does the calling thread hold it? */
+bool lock_is_mine(void);
 
 static inline void lock_enter(void)
 {

@@ -17,7 +17,7 @@
 #include "base/stranger.h"
 #include "base/thread.h"
 #include "client/core/job.h"
-#include "client/core/lock.h"
+#include "client/core/lane.h"
 #include "client/link/link.h"
 
 #define MAX_POLLERS 8
@@ -33,6 +33,8 @@
 #define POLLS_PER_CLOCK 64u
 /* Whoever only spins shows after so many polls, tens of microseconds, what it waits for. */
 #define SPIN_SHOW_POLLS 1000u
+/* A thread that polls a lane alone looks at everything else once in so many polls without event. */
+#define POLLS_PER_LOOK_AROUND 256u
 /* Sleep is cut into pieces to notice the daemon's death. */
 #define SLEEP_PIECE_NS CLOCK_NS_PER_S
 
@@ -42,9 +44,8 @@ static struct {
     bool impatient;
 } pollers[MAX_POLLERS];
 static int n_pollers;
-static void (*idle_fn)(void);
 static enum progress_news (*news_fn)(void);
-int progress_n_sleepers;
+_Atomic int progress_n_sleepers;
 
 void progress_wake_now(void)
 {
@@ -63,22 +64,60 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient)
     pollers[n_pollers++].n_active = n_active;
 }
 
-void progress_on_idle(void (*fn)(void))
-{
-    idle_fn = fn;
-}
-
 void progress_on_sleep(enum progress_news (*fn)(void))
 {
     news_fn = fn;
+}
+
+/* The further lanes that no thread holds, for a thread with the library lock. */
+static int poll_lanes(void)
+{
+    int n = 0;
+
+    for (uint32_t i = 1; i < lane_n_used(); i++) {
+        struct lane *lane = &lane_table[i];
+        if (!mutex_try(&lane->mutex))
+            continue;
+        n += lane_ops->poll(lane);
+        mutex_give(&lane->mutex);
+    }
+    if (atomic_load_explicit(&lane_has_dead, memory_order_relaxed))
+        lane_bury_now();
+    return n;
+}
+
+/* For a thread that holds this lane alone: everything else has its turn when nothing has come here for some polls. */
+static int poll_alone(struct lane *lane)
+{
+    int n = lane_ops->poll(lane);
+
+    if (n > 0) {
+        lane->n_idle_polls = 0;
+        progress_wake_sleepers();
+    } else if (++lane->n_idle_polls >= POLLS_PER_LOOK_AROUND) {
+        lane->n_idle_polls = 0;
+        int depth = lane_step_out(lane);
+        if (lock_try()) {
+            n = progress_poll();
+            lock_give();
+        }
+        lane_step_in(lane, depth);
+    }
+    return n;
 }
 
 int progress_poll(void)
 {
     int n = 0;
 
-    if (link_self.base)
-        n += inbox_poll();
+    if (__builtin_expect(lane_n_used() > 1, 0)) {
+        struct lane *alone = lane_alone();
+        if (alone)
+            return poll_alone(alone);
+        n = poll_lanes();
+    }
+    if (lane_ops)
+        n += lane_ops->poll(&lane_table[0]);
     for (int i = 0; i < n_pollers; i++)
         if (*pollers[i].n_active > 0)
             n += pollers[i].poll();
@@ -87,10 +126,36 @@ int progress_poll(void)
     return n;
 }
 
+/* What lane i has to say; `busy` if another thread is in it. */
+static bool ask_lane(uint32_t i, bool (*question)(struct lane *lane), bool busy)
+{
+    struct lane *lane = &lane_table[i];
+
+    if (i == 0)
+        return question(lane);
+    if (!mutex_try(&lane->mutex))
+        return busy;
+    bool answer = question(lane);
+    mutex_give(&lane->mutex);
+    return answer;
+}
+
 static bool someone_is_impatient(void)
 {
     for (int i = 0; i < n_pollers; i++)
         if (pollers[i].impatient && *pollers[i].n_active > 0)
+            return true;
+    /* The thread in a lane may be about to leave it, with a message there that it has not seen. */
+    for (uint32_t i = 0; i < lane_n_used(); i++)
+        if (ask_lane(i, lane_ops->impatient, true))
+            return true;
+    return false;
+}
+
+static bool lanes_have_news(void)
+{
+    for (uint32_t i = 0; i < lane_n_used(); i++)
+        if (ask_lane(i, lane_ops->has_news, false))
             return true;
     return false;
 }
@@ -99,8 +164,15 @@ static void idle(struct progress_wait *w)
 {
     if (!w->record)
         calls_show(&w->record);
-    if (idle_fn)
-        idle_fn();
+    if (!lane_ops || !link_self.base)
+        return;
+    lane_ops->idle(&lane_table[0]);
+    for (uint32_t i = 1; i < lane_n_used(); i++) {
+        if (mutex_try(&lane_table[i].mutex)) {
+            lane_ops->idle(&lane_table[i]);
+            mutex_give(&lane_table[i].mutex);
+        }
+    }
 }
 
 static bool crowded(void)
@@ -114,7 +186,17 @@ static enum wait_mode mode(void)
     return (enum wait_mode)atomic_load_explicit(&header->wait_mode, memory_order_relaxed);
 }
 
-void progress_sleep(void)
+/* Did a thread that held a lane alone complete something since the caller last looked? */
+static bool lanes_have_done(struct progress_wait *w)
+{
+    uint32_t n = lane_n_done(), before = w ? w->n_done : n;
+
+    if (w)
+        w->n_done = n;
+    return n != before;
+}
+
+void progress_sleep(struct progress_wait *w)
 {
     struct segment_rank *me = link_self.me;
     uint64_t before_ns = clock_now_ns();
@@ -122,20 +204,21 @@ void progress_sleep(void)
     atomic_store_explicit(&me->waiting_since_ns, clock_coarse_ns(), memory_order_relaxed);
     atomic_store_explicit(&me->waiting, 1, memory_order_relaxed);
     atomic_store_explicit(&me->sleeps, atomic_load_explicit(&me->sleeps, memory_order_relaxed) + 1, memory_order_relaxed);
+    /* seq_cst: who completes a request in a lane counts it and then looks for sleepers; here it is the other way round. */
+    atomic_fetch_add_explicit(&progress_n_sleepers, 1, memory_order_seq_cst);
+    inbox_sleep_begin();
     enum progress_news news = PROGRESS_NEWS;
-    if (inbox_sleep_begin())
+    if (!lanes_have_news() && !lanes_have_done(w))
         news = news_fn ? news_fn() : PROGRESS_NO_NEWS;
     if (news != PROGRESS_NEWS) {
         /* What waits in our own memory (a full ring) is retried soon; everything else rings the bell. */
         uint64_t piece_ns = news == PROGRESS_SOON || someone_is_impatient() ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS;
-        progress_n_sleepers++;
         int depth = lock_release();
         inbox_sleep(piece_ns);
         lock_resume(depth);
-        progress_n_sleepers--;
     }
     /* The announcement is everybody's: it stands while others sleep, and when it was used up, they must make it anew. */
-    if (progress_n_sleepers == 0)
+    if (atomic_fetch_sub_explicit(&progress_n_sleepers, 1, memory_order_relaxed) == 1)
         inbox_sleep_end();
     else if (!inbox_sleep_announced())
         progress_wake_now();
@@ -191,8 +274,47 @@ static uint64_t idle_ns(struct progress_wait *w)
     return now_ns - w->idle_since_ns;
 }
 
+/* Are more threads inside the library than the node has cores, if the other ranks do as this one does? */
+static bool threads_crowd(const struct lane *own)
+{
+    uint32_t n = 1 + (lock_n_inside() > 0);
+
+    for (uint32_t i = 1; i < lane_n_used(); i++)
+        n += &lane_table[i] != own && !mutex_is_free(&lane_table[i].mutex);
+    return n * link_self.n_local > (uint32_t)thread_n_cores();
+}
+
+/* The step of a thread that holds a lane alone: it looks at that lane for a while, then at everything, with the library lock if that is
+ * to be had, and waits as others do. */
+static void idle_in_lane(struct lane *lane, struct progress_wait *w)
+{
+    bool spins = mode() == WAIT_SPIN, look_around = w->idle_polls % SPIN_POLLS == SPIN_POLLS - 1;
+
+    if (spins ? !look_around : w->idle_polls < SPIN_POLLS && !crowded() && !threads_crowd(lane)) {
+        w->idle_polls++;
+        mutex_give_turn(&lane->mutex);
+        thread_pause();
+        return;
+    }
+    int depth = lane_step_out(lane);
+    if ((look_around || w->idle_polls > SPIN_POLLS) && lock_try()) {
+        progress_wait_step(w);
+        lock_give();
+    } else {
+        w->idle_polls++;
+        sched_yield();
+    }
+    lane_step_in(lane, depth);
+}
+
 void progress_wait_idle(struct progress_wait *w)
 {
+    struct lane *alone = lane_alone();
+
+    if (alone) {
+        idle_in_lane(alone, w);
+        return;
+    }
     w->idle_polls++;
     if (!link_self.base) {
         lock_pause();
@@ -211,19 +333,19 @@ void progress_wait_idle(struct progress_wait *w)
     }
     if (mode() == WAIT_EVENT) {
         idle(w);
-        progress_sleep();
+        progress_sleep(w);
         return;
     }
     bool many = crowded();
     if (stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) && stranger_near(&stranger, clock_coarse_ns())) {
         idle(w);
-        progress_sleep();
+        progress_sleep(w);
         return;
     }
     if (w->idle_polls == 1) {
         w->idle_since_ns = 0;
     } else if (w->idle_polls % POLLS_PER_CLOCK == 0 && idle_ns(w) > (many ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS)) {
-        progress_sleep();
+        progress_sleep(w);
         return;
     }
     /* Another thread of this process that is inside waits for the lock, and perhaps for this core. */

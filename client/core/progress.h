@@ -12,11 +12,13 @@
  *
  * whose steps poll and, when nothing happens, go from spinning through yielding to sleeping, as the job's wait mode and the
  * crowding of the node's cores ask (doc/architecture.md, Waiting). Runs on the calling thread with the library lock held; the lock
- * is given up between polls and while asleep.
+ * is given up between polls and while asleep. A thread that holds a lane alone (lane.h) polls that lane, and everything else only when it
+ * has found nothing for long.
  */
 #ifndef MOTET_CLIENT_CORE_PROGRESS_H
 #define MOTET_CLIENT_CORE_PROGRESS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,17 +42,15 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient);
 enum progress_news { PROGRESS_NO_NEWS, PROGRESS_SOON, PROGRESS_NEWS };
 void progress_on_sleep(enum progress_news (*fn)(void));
 
-/* Called once in a wait that has found nothing for some microseconds: the time for work that the short path leaves undone. */
-void progress_on_idle(void (*fn)(void));
-
 /* Threads of this process that sleep in a wait. Whoever completes what one of them may wait for wakes them (MPI_THREAD_MULTIPLE; with one
  * thread the number is always 0 here). */
-extern int progress_n_sleepers;
+extern _Atomic int progress_n_sleepers;
 void progress_wake_now(void);
 
 static inline void progress_wake_sleepers(void)
 {
-    if (__builtin_expect(progress_n_sleepers > 0, 0))
+    /* seq_cst: after what the caller has just completed; see progress_sleep. */
+    if (__builtin_expect(atomic_load_explicit(&progress_n_sleepers, memory_order_seq_cst) > 0, 0))
         progress_wake_now();
 }
 
@@ -58,6 +58,7 @@ struct progress_wait {
     uint64_t idle_since_ns; /* 0: not measured yet */
     uint32_t idle_polls;
     struct calls_record *record; /* of the call that waits, once it has waited for long */
+    uint32_t n_done; /* lane_n_done() before the caller last looked whether its wait is over */
 };
 
 static inline void progress_wait_begin(struct progress_wait *w)
@@ -65,9 +66,11 @@ static inline void progress_wait_begin(struct progress_wait *w)
     w->idle_since_ns = 0;
     w->idle_polls = 0;
     w->record = NULL;
+    w->n_done = 0;
 }
-/* Sleeps until something arrives, somebody wakes the sleepers, or a bounded time is over; with the lock given up. */
-void progress_sleep(void);
+/* Sleeps until something arrives, somebody wakes the sleepers, or a bounded time is over; with the lock given up. `w` may be NULL for
+ * who waits for no request. */
+void progress_sleep(struct progress_wait *w);
 void progress_wait_idle(struct progress_wait *w);
 static inline void progress_wait_end(struct progress_wait *w)
 {

@@ -6,6 +6,7 @@
 #include "client/core/comm.h"
 #include "client/core/err.h"
 #include "client/core/handle.h"
+#include "client/core/lane.h"
 #include "client/core/progress.h"
 #include "client/core/status.h"
 
@@ -33,10 +34,17 @@ static int destroy(struct request *r)
 
 void request_complete(struct request *r, int error)
 {
+    struct lane *lane = r->lane;
+    bool orphan = r->orphan;
+
     r->error = error;
-    r->complete = true;
+    /* From here on another thread may finish it, unless nobody knows it any more. */
+    request_set_complete(r, true);
+    if (lane)
+        /* seq_cst: before the look at the sleepers; see progress_sleep. */
+        atomic_fetch_add_explicit(&lane->n_done, 1, memory_order_seq_cst);
     progress_wake_sleepers();
-    if (r->orphan)
+    if (orphan)
         destroy(r);
 }
 
@@ -54,7 +62,7 @@ int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes
     if (!r)
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
     request_init(r, &complete_ops, comm, false);
-    r->complete = true;
+    request_set_complete(r, true);
     r->source = source;
     r->tag = tag;
     r->bytes = bytes;
@@ -88,7 +96,7 @@ int request_finish(struct request *r, MPI_Status *status)
         status_set_cancelled_flag(status, r->cancelled);
     }
     /* The error is raised on the request's communicator, unless this request was the last that kept it alive. */
-    if (error && r->comm && r->comm->obj.refs > 1)
+    if (error && r->comm && object_n_refs(&r->comm->obj) > 1)
         err_blame(r->comm);
     if (r->persistent) {
         r->active = false;
@@ -100,10 +108,10 @@ int request_finish(struct request *r, MPI_Status *status)
 
 int request_wait(struct request *r, MPI_Status *status)
 {
-    if (!r->complete) {
+    if (!request_is_complete(r)) {
         struct progress_wait wait;
         progress_wait_begin(&wait);
-        while (!r->complete)
+        while (!request_is_complete(r))
             progress_wait_step(&wait);
         progress_wait_end(&wait);
     }
@@ -112,9 +120,9 @@ int request_wait(struct request *r, MPI_Status *status)
 
 bool request_test(struct request *r)
 {
-    if (!r->complete)
+    if (!request_is_complete(r))
         progress_poll();
-    return r->complete;
+    return request_is_complete(r);
 }
 
 int request_wait_all(int n, struct request **requests)
@@ -133,11 +141,19 @@ int request_wait_all(int n, struct request **requests)
 
 int request_release(struct request *r)
 {
-    if (r->active && !r->complete) {
+    struct lane *lane = r->lane;
+    bool waits;
+
+    /* Who completes it looks at `orphan` under the lock of its lane. */
+    if (lane)
+        lane_take(lane);
+    waits = r->active && !request_is_complete(r);
+    if (waits)
         r->orphan = true;
-        return MPI_SUCCESS;
-    }
-    return destroy(r);
+    int err = waits ? MPI_SUCCESS : destroy(r);
+    if (lane)
+        lane_give(lane);
+    return err;
 }
 
 struct request *request_from_handle(MPI_Request handle)

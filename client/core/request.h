@@ -4,7 +4,8 @@
  *
  * A request is made by point-to-point, by a collective schedule, or by the user (generalized). Each kind embeds `struct request`
  * as its first member and gives it a table of the few things that differ. Completion is one store, `complete`, made by progress;
- * waiting polls progress until it is seen. All fields belong to whoever holds the library lock.
+ * waiting polls progress until it is seen. All fields belong to whoever holds the library lock, but for requests of a lane, which are
+ * made and completed under that lane's lock; the thread that sees one complete may read and finish it.
  *
  * Life: born with one reference, the user's or the library's; request_finish consumes it. A persistent request stays until it
  * is freed. A request freed while active (MPI_Request_free) lives until it completes.
@@ -14,12 +15,14 @@
 
 #include "mpi.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "client/core/object.h"
 
 struct comm;
+struct lane;
 struct request;
 
 struct request_ops {
@@ -39,7 +42,8 @@ struct request {
     struct object obj;
     const struct request_ops *ops;
     struct comm *comm; /* the error handler's; NULL: that of MPI_COMM_SELF. Referenced by the kind that set it. */
-    bool complete;
+    struct lane *lane; /* a further lane's send or receive, which needs no other lock to be waited for; else NULL */
+    atomic_bool complete; /* request_is_complete, request_set_complete */
     bool persistent;
     bool active;      /* a persistent request between start and completion seen; others: always */
     bool cancelled;
@@ -54,7 +58,12 @@ void request_init(struct request *r, const struct request_ops *ops, struct comm 
 
 static inline bool request_is_complete(const struct request *r)
 {
-    return r->complete;
+    /* acquire: pairs with the release in request_set_complete. */
+    return atomic_load_explicit(&r->complete, memory_order_acquire);
+}
+static inline void request_set_complete(struct request *r, bool complete)
+{
+    atomic_store_explicit(&r->complete, complete, memory_order_release);
 }
 
 /* Completes it: the operation is over, `error` is its result. Frees it if it is an orphan. Called from progress. */

@@ -8,7 +8,7 @@
 
 void session_unref(struct session *session)
 {
-    if (!session || --session->obj.refs > 0)
+    if (!session || !object_unref(&session->obj))
         return;
     handle_free(&session->obj);
     errhandler_unref(session->errhandler);

@@ -23,7 +23,7 @@ struct session {
 static inline void session_ref(struct session *session) /* NULL is fine */
 {
     if (session)
-        session->obj.refs++;
+        object_ref(&session->obj);
 }
 void session_unref(struct session *session); /* NULL is fine */
 

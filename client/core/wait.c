@@ -38,7 +38,7 @@ static void wait_until_complete(struct request *r)
     struct progress_wait wait;
 
     progress_wait_begin(&wait);
-    while (!r->complete)
+    while (!request_is_complete(r))
         progress_wait_step(&wait);
     progress_wait_end(&wait);
 }
@@ -103,7 +103,7 @@ int mpi_waitall(MPI_Count count, MPI_Request array_of_requests[], MPI_Status arr
 {
     for (MPI_Count i = 0; i < count; i++) {
         struct request *r = active_request(array_of_requests[i]);
-        if (r && !r->complete)
+        if (r && !request_is_complete(r))
             wait_until_complete(r);
     }
     return finish_all(count, array_of_requests, array_of_statuses);
@@ -115,7 +115,7 @@ int mpi_testall(MPI_Count count, MPI_Request array_of_requests[], int *flag, MPI
     *flag = 0;
     for (MPI_Count i = 0; i < count; i++) {
         struct request *r = active_request(array_of_requests[i]);
-        if (r && !r->complete)
+        if (r && !request_is_complete(r))
             return MPI_SUCCESS;
     }
     *flag = 1;
@@ -131,7 +131,7 @@ static MPI_Count find_complete(MPI_Count count, const MPI_Request requests[], bo
         if (!r)
             continue;
         *ret_any = true;
-        if (r->complete)
+        if (request_is_complete(r))
             return i;
     }
     return -1;
@@ -181,7 +181,7 @@ static int finish_some(MPI_Count incount, MPI_Request requests[], int *outcount,
 
     for (MPI_Count i = 0; i < incount; i++) {
         struct request *r = active_request(requests[i]);
-        if (!r || !r->complete)
+        if (!r || !request_is_complete(r))
             continue;
         MPI_Status *status = status_at(statuses, n);
         int err = finish_at(requests, i, r, status);
@@ -250,7 +250,7 @@ static int peek_status(struct request *r, MPI_Status *status)
 int mpi_request_get_status(struct request *request, int *flag, MPI_Status *status)
 {
     progress_poll();
-    *flag = !request || !request->active || request->complete;
+    *flag = !request || !request->active || request_is_complete(request);
     return *flag ? peek_status(request && request->active ? request : NULL, status) : MPI_SUCCESS;
 }
 
@@ -263,7 +263,7 @@ int mpi_request_get_status_all(MPI_Count count, const MPI_Request array_of_reque
     *flag = 0;
     for (MPI_Count i = 0; i < count; i++) {
         struct request *r = active_request(array_of_requests[i]);
-        if (r && !r->complete)
+        if (r && !request_is_complete(r))
             return MPI_SUCCESS;
     }
     *flag = 1;
@@ -296,7 +296,7 @@ int mpi_request_get_status_some(MPI_Count incount, const MPI_Request array_of_re
     find_complete(incount, array_of_requests, &any);
     for (MPI_Count i = 0; i < incount; i++) {
         struct request *r = active_request(array_of_requests[i]);
-        if (!r || !r->complete)
+        if (!r || !request_is_complete(r))
             continue;
         int err = peek_status(r, status_at(array_of_statuses, n));
         result = result ? result : err;

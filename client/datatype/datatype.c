@@ -14,25 +14,36 @@
 #include "client/core/attr.h"
 #include "client/core/err.h"
 #include "client/core/handle.h"
+#include "client/core/lane.h"
 #include "client/datatype/construct.h"
 #include "client/datatype/layout.h"
 
 void type_ref(struct datatype *type)
 {
     if (!type->obj.predefined)
-        type->obj.refs++;
+        object_ref(&type->obj);
 }
 
-void type_unref(struct datatype *type)
+static void destroy(struct object *object)
 {
-    if (type->obj.predefined || --type->obj.refs > 0)
-        return;
+    struct datatype *type = (struct datatype *)object;
+
     handle_free(&type->obj);
     layout_part_unref(type->layout);
     contents_unref(type->contents);
     type_map_unref(type->map);
     free(type->name);
     free(type);
+}
+
+void type_unref(struct datatype *type)
+{
+    if (type->obj.predefined || !object_unref(&type->obj))
+        return;
+    if (lane_alone())
+        lane_bury(&type->obj, destroy);
+    else
+        destroy(&type->obj);
 }
 
 const char *datatype_name(const struct datatype *type)

@@ -24,32 +24,27 @@ struct inbox_ring {
     bool known, active, from_channel;
 };
 
-static struct inbox_ring *rings; /* index = bit in the bell: local ranks, then channels */
-static uint32_t n_rings, n_words;
-static uint32_t *active, *quiet; /* indices of known rings, by state */
-static uint32_t n_active, n_quiet, quiet_at;
-static inbox_handler *handle;
-
-int inbox_init(inbox_handler *handler)
+int inbox_init(struct inbox *box, uint32_t lane, inbox_handler *handler, void *arg)
 {
-    handle = handler;
-    n_rings = link_self.n_local + link_self.n_channels;
-    n_words = (n_rings + 63) / 64;
-    rings = calloc(n_rings, sizeof *rings);
-    active = calloc(n_rings, sizeof *active);
-    quiet = calloc(n_rings, sizeof *quiet);
-    n_active = n_quiet = quiet_at = 0;
-    return rings && active && quiet ? 0 : -1;
+    uint32_t n = link_self.n_local + (lane == 0 ? link_self.n_channels : 0);
+
+    *box = (struct inbox){.handle = handler,
+                          .arg = arg,
+                          .lane = lane,
+                          .n_rings = n,
+                          .first_bit = segment_first_bit(&link_self.layout.shape, lane),
+                          .rings = calloc(n, sizeof *box->rings),
+                          .active = calloc(n, sizeof *box->active),
+                          .quiet = calloc(n, sizeof *box->quiet)};
+    return box->rings && box->active && box->quiet ? 0 : -1;
 }
 
-void inbox_deinit(void)
+void inbox_deinit(struct inbox *box)
 {
-    free(rings);
-    free(active);
-    free(quiet);
-    rings = NULL;
-    active = quiet = NULL;
-    n_active = n_quiet = n_rings = n_words = 0;
+    free(box->rings);
+    free(box->active);
+    free(box->quiet);
+    *box = (struct inbox){0};
 }
 
 static void drop_from(uint32_t *list, uint32_t *n, uint32_t idx)
@@ -62,11 +57,11 @@ static void drop_from(uint32_t *list, uint32_t *n, uint32_t idx)
     }
 }
 
-static void activate(uint32_t idx)
+static void activate(struct inbox *box, uint32_t idx)
 {
-    struct inbox_ring *r = &rings[idx];
+    struct inbox_ring *r = &box->rings[idx];
 
-    if (idx >= n_rings || r->active)
+    if (r->active)
         return;
     if (!r->known) {
         r->known = true;
@@ -79,31 +74,31 @@ static void activate(uint32_t idx)
         } else {
             r->src_world = link_self.local_to_world[idx];
             ring_consumer_init(&r->consumer,
-                               segment_local_ring(link_self.base, &link_self.layout, idx, link_self.local_rank),
+                               segment_local_ring(link_self.base, &link_self.layout, box->lane, idx, link_self.local_rank),
                                &link_self.layout.shape.local);
         }
     } else {
-        drop_from(quiet, &n_quiet, idx);
+        drop_from(box->quiet, &box->n_quiet, idx);
     }
     r->active = true;
     r->idle_polls = 0;
     /* relaxed: a producer that still reads 0 rings the bell once too often. */
     atomic_store_explicit(&r->consumer.shared->active, 1, memory_order_relaxed);
-    active[n_active++] = idx;
+    box->active[box->n_active++] = idx;
 }
 
-/* A producer that read `active` just before this store publishes without a bell; poll_quiet and inbox_sleep look for that. */
-static void deactivate(uint32_t position)
+/* A producer that read `active` just before this store publishes without a bell; inbox_poll and inbox_has_news look for that. */
+static void deactivate(struct inbox *box, uint32_t position)
 {
-    uint32_t idx = active[position];
+    uint32_t idx = box->active[position];
 
-    rings[idx].active = false;
-    atomic_store_explicit(&rings[idx].consumer.shared->active, 0, memory_order_relaxed);
-    active[position] = active[--n_active];
-    quiet[n_quiet++] = idx;
+    box->rings[idx].active = false;
+    atomic_store_explicit(&box->rings[idx].consumer.shared->active, 0, memory_order_relaxed);
+    box->active[position] = box->active[--box->n_active];
+    box->quiet[box->n_quiet++] = idx;
 }
 
-static int drain(struct inbox_ring *r)
+static int drain(struct inbox *box, struct inbox_ring *r)
 {
     struct ring_slot *slot;
     unsigned n = 0;
@@ -114,7 +109,7 @@ static int drain(struct inbox_ring *r)
         uint32_t src = r->from_channel ? slot->peer : r->src_world;
         /* A slot that points outside its ring was not written by this library: nothing of it is believed. */
         if (__builtin_expect(payload != NULL && src < link_self.n_world, 1))
-            handle(src, slot, len, payload);
+            box->handle(box->arg, src, slot, len, payload);
         else
             len = 0;
         ring_advance(&r->consumer, len);
@@ -123,61 +118,80 @@ static int drain(struct inbox_ring *r)
     return (int)n;
 }
 
-int inbox_poll(void)
+/* The words of the bell in which this inbox has bits, and which of their bits. */
+static uint32_t first_word(const struct inbox *box)
+{
+    return box->first_bit / 64;
+}
+
+static uint32_t end_word(const struct inbox *box)
+{
+    return (box->first_bit + box->n_rings + 63) / 64;
+}
+
+static uint64_t mask_of(const struct inbox *box, uint32_t word)
+{
+    uint32_t from = box->first_bit > word * 64 ? box->first_bit - word * 64 : 0;
+    uint32_t end = box->first_bit + box->n_rings - word * 64;
+
+    return ~UINT64_C(0) << from & (end >= 64 ? ~UINT64_C(0) : ~(~UINT64_C(0) << end));
+}
+
+int inbox_poll(struct inbox *box)
 {
     int n = 0;
 
-    for (uint32_t i = 0; i < n_active;) {
-        struct inbox_ring *r = &rings[active[i]];
-        int got = drain(r);
+    for (uint32_t i = 0; i < box->n_active;) {
+        struct inbox_ring *r = &box->rings[box->active[i]];
+        int got = drain(box, r);
         n += got;
         if (got > 0) {
             r->idle_polls = 0;
-        } else if (n_active > ALWAYS_ACTIVE && ++r->idle_polls > QUIET_AFTER) {
-            deactivate(i);
+        } else if (box->n_active > ALWAYS_ACTIVE && ++r->idle_polls > QUIET_AFTER) {
+            deactivate(box, i);
             continue;
         }
         i++;
     }
-    for (uint32_t w = 0; w < n_words; w++) {
-        uint64_t bits = bell_collect(&link_self.me->bell, w);
+    for (uint32_t w = first_word(box); w < end_word(box); w++) {
+        if (atomic_load_explicit(&link_self.me->bell.rung[w], memory_order_relaxed) == 0)
+            continue;
+        uint64_t bits = bell_collect_of(&link_self.me->bell, w, mask_of(box, w));
         while (bits) {
-            uint32_t idx = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            uint32_t idx = w * 64 + (uint32_t)__builtin_ctzll(bits) - box->first_bit;
             bits &= bits - 1;
-            activate(idx);
-            if (idx < n_rings)
-                n += drain(&rings[idx]);
+            activate(box, idx);
+            n += drain(box, &box->rings[idx]);
         }
     }
-    if (n_quiet > 0) {
-        uint32_t idx = quiet[quiet_at++ % n_quiet];
-        if (ring_peek(&rings[idx].consumer))
-            activate(idx);
+    if (box->n_quiet > 0) {
+        uint32_t idx = box->quiet[box->quiet_at++ % box->n_quiet];
+        if (ring_peek(&box->rings[idx].consumer))
+            activate(box, idx);
     }
     return n;
 }
 
-static bool has_news(void)
+bool inbox_has_news(struct inbox *box)
 {
-    for (uint32_t w = 0; w < n_words; w++)
-        if (atomic_load_explicit(&link_self.me->bell.rung[w], memory_order_relaxed) != 0)
+    for (uint32_t w = first_word(box); w < end_word(box); w++)
+        if (atomic_load_explicit(&link_self.me->bell.rung[w], memory_order_relaxed) & mask_of(box, w))
             return true;
-    for (uint32_t i = 0; i < n_active; i++)
-        if (ring_peek(&rings[active[i]].consumer))
+    for (uint32_t i = 0; i < box->n_active; i++)
+        if (ring_peek(&box->rings[box->active[i]].consumer))
             return true;
-    for (uint32_t i = 0; i < n_quiet; i++) {
-        if (ring_peek(&rings[quiet[i]].consumer)) {
-            activate(quiet[i]);
+    for (uint32_t i = 0; i < box->n_quiet; i++) {
+        if (ring_peek(&box->rings[box->quiet[i]].consumer)) {
+            activate(box, box->quiet[i]);
             return true;
         }
     }
     return false;
 }
 
-bool inbox_sleep_begin(void)
+void inbox_sleep_begin(void)
 {
     bell_sleep_begin(&link_self.me->bell, link_self.fenced);
-    return !has_news();
 }
 
 void inbox_sleep(uint64_t timeout_ns)

@@ -3,7 +3,8 @@
  * The link: this rank's rings. Below everything else in the library; unit tests replace it.
  *
  * attach.c gets the segments from the daemon, outbox.c finds the ring that leads to a rank, inbox.c looks at the rings that lead
- * here. All on the thread that holds the library lock.
+ * here. Every lane (client/core/lane.h) has an outbox and an inbox of its own, used by the thread that holds its lock; that of lane 0 is the
+ * library lock, and lane 0 alone has the rings of the channels. Attaching, leaving and sleeping: with the library lock.
  */
 #ifndef MOTET_CLIENT_LINK_LINK_H
 #define MOTET_CLIENT_LINK_LINK_H
@@ -49,33 +50,57 @@ static inline const struct segment_world *link_world(uint32_t world_rank)
 
 /* ---- outbox ---- */
 
-int outbox_init(void);
-void outbox_deinit(void);
+struct outbox {
+    struct ring_producer *producers; /* [n_local, lane 0: + n_channels] */
+    bool *ready;
+    uint32_t lane, n;
+    uint32_t spread; /* position in the cycle that shares large traffic among channels */
+};
+
+/* 0, or -1: no memory. */
+int outbox_init(struct outbox *box, uint32_t lane);
+void outbox_deinit(struct outbox *box);
 /* The ring to a rank of this node. Never NULL; the pointer stays valid. */
-struct ring_producer *outbox_local(uint32_t local_rank);
+struct ring_producer *outbox_local(struct outbox *box, uint32_t local_rank);
 /* The ring to the channel that leads to another node now, or NULL while there is no way. `large`: traffic that may be spread
- * over several channels in proportion to their speed. */
-struct ring_producer *outbox_remote(uint32_t node, bool large);
+ * over several channels in proportion to their speed. Lane 0 only. */
+struct ring_producer *outbox_remote(struct outbox *box, uint32_t node, bool large);
 
 /* The last message of this rank left through a channel: its thread, perhaps on this very core, has to run before anything can come of it.
- * Set by whoever publishes. */
+ * Set by whoever publishes in lane 0. */
 extern bool outbox_needs_channel;
 
 /* ---- inbox ---- */
 
 /* Called for each message. The slot and payload are valid during the call; header fields must be read once. */
-typedef void inbox_handler(uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload);
+typedef void inbox_handler(void *arg, uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload);
 
-int inbox_init(inbox_handler *handler);
-void inbox_deinit(void);
+struct inbox_ring;
+
+struct inbox {
+    inbox_handler *handle;
+    void *arg;
+    struct inbox_ring *rings; /* local ranks, then, in lane 0, channels */
+    uint32_t lane, n_rings;
+    uint32_t first_bit;       /* of these rings in the bell */
+    uint32_t *active, *quiet; /* indices of known rings, by state */
+    uint32_t n_active, n_quiet, quiet_at;
+};
+
+/* 0, or -1: no memory. */
+int inbox_init(struct inbox *box, uint32_t lane, inbox_handler *handler, void *arg);
+void inbox_deinit(struct inbox *box);
 /* Handles what is there, a bounded number per ring. Returns how many messages. */
-int inbox_poll(void);
+int inbox_poll(struct inbox *box);
+/* Is something there? To be asked between inbox_sleep_begin and inbox_sleep. */
+bool inbox_has_news(struct inbox *box);
+
 /*
- * Sleeping, in three steps, because a thread that sleeps must not hold the library lock: announce it and look once more (true: nothing
- * there), sleep until a producer rings or timeout_ns is over, and take the announcement back. First and last with the lock.
+ * Sleeping, in three steps, because a thread that sleeps must not hold the library lock: announce it and look at every inbox once more,
+ * sleep until a producer rings or timeout_ns is over, and take the announcement back. First and last with the lock.
  * Threads share one bell; whoever takes news or an announcement away while others sleep must wake them.
  */
-bool inbox_sleep_begin(void);
+void inbox_sleep_begin(void);
 void inbox_sleep(uint64_t timeout_ns);
 void inbox_sleep_end(void);
 /* Does the announcement still stand? A producer that rings takes it away. */

@@ -8,40 +8,38 @@
 #include "client/p2p/transfer.h"
 
 static struct queue_record *records;
-static uint32_t n_records, n_used; /* n_used: records ever taken */
-static uint32_t *returned, n_returned, max_returned;
-static struct list deferred;
+static uint32_t n_records;
 
-void board_init(void)
+void board_init(struct engine *e)
 {
-    list_init(&deferred);
-    n_used = n_returned = max_returned = 0;
-    returned = NULL;
-    records = NULL;
-    n_records = 0;
-    if (link_self.base) {
-        records = segment_board_at(link_self.base, &link_self.layout, link_self.local_rank);
-        n_records = link_self.layout.shape.board_records;
-    }
+    list_init(&e->deferred);
+    e->n_returned = e->max_returned = 0;
+    e->returned = NULL;
+    records = link_self.base ? segment_board_at(link_self.base, &link_self.layout, link_self.local_rank) : NULL;
+    n_records = link_self.base ? link_self.layout.shape.board_records : 0;
 }
 
-void board_deinit(void)
+void board_deinit(struct engine *e)
 {
-    free(returned);
-    returned = NULL;
-    records = NULL;
-    n_records = n_used = n_returned = max_returned = 0;
+    free(e->returned);
+    e->returned = NULL;
+    e->n_returned = e->max_returned = 0;
 }
 
-static struct queue_record *take(void)
+static struct queue_record *take(struct engine *e)
 {
-    if (n_returned > 0)
-        return &records[returned[--n_returned]];
-    if (n_used == n_records)
+    if (e->n_returned > 0)
+        return &records[e->returned[--e->n_returned]];
+    if (n_records == 0)
         return NULL;
-    struct queue_record *r = &records[n_used++];
-    atomic_store_explicit(&link_self.me->board_high, n_used, memory_order_release);
-    return r;
+    /* One that nobody has used yet. Lanes share the counter, which never falls. */
+    uint32_t high = atomic_load_explicit(&link_self.me->board_high, memory_order_relaxed);
+    do
+        if (high >= n_records)
+            return NULL;
+    while (!atomic_compare_exchange_weak_explicit(&link_self.me->board_high, &high, high + 1, memory_order_release,
+                                                  memory_order_relaxed));
+    return &records[high];
 }
 
 /* Makes the fields readable: from here on the daemon may copy them. */
@@ -54,7 +52,7 @@ static void show(struct queue_record *r, enum queue_state state)
 
 void board_show(struct transfer *t, enum queue_state state)
 {
-    if (!t->record && !(t->record = take()))
+    if (!t->record && !(t->record = take(t->engine)))
         return;
     struct queue_record *r = t->record;
     atomic_store_explicit(&r->state, QUEUE_FREE, memory_order_relaxed);
@@ -67,9 +65,9 @@ void board_show(struct transfer *t, enum queue_state state)
     show(r, state);
 }
 
-void board_show_unexpected(struct unexpected *u)
+void board_show_unexpected(struct engine *e, struct unexpected *u)
 {
-    if (!u->record && !(u->record = take()))
+    if (!u->record && !(u->record = take(e)))
         return;
     struct queue_record *r = u->record;
     atomic_store_explicit(&r->state, QUEUE_FREE, memory_order_relaxed);
@@ -82,7 +80,7 @@ void board_show_unexpected(struct unexpected *u)
     show(r, QUEUE_UNEXPECTED);
 }
 
-void board_show_wait(struct queue_record **record, uint32_t context, int peer, int32_t peer_world, int tag)
+void board_show_wait(struct engine *e, struct queue_record **record, uint32_t context, int peer, int32_t peer_world, int tag)
 {
     struct queue_record *r = *record;
 
@@ -90,7 +88,7 @@ void board_show_wait(struct queue_record **record, uint32_t context, int peer, i
     tag = tag == MPI_ANY_TAG ? QUEUE_ANY_TAG : tag;
     if (r && r->peer == peer && r->tag == tag && r->context == context)
         return; /* still the same: its age counts */
-    if (!r && !(r = *record = take()))
+    if (!r && !(r = *record = take(e)))
         return;
     atomic_store_explicit(&r->state, QUEUE_FREE, memory_order_relaxed);
     r->context = context;
@@ -119,7 +117,7 @@ struct queue_record *board_of(uint32_t local_rank, uint32_t index)
     return segment_board_at(link_self.base, &link_self.layout, local_rank) + index - 1;
 }
 
-void board_hide(struct queue_record **record)
+void board_hide(struct engine *e, struct queue_record **record)
 {
     struct queue_record *r = *record;
 
@@ -127,26 +125,41 @@ void board_hide(struct queue_record **record)
         return;
     *record = NULL;
     atomic_store_explicit(&r->state, QUEUE_FREE, memory_order_release);
-    if (n_returned == max_returned) {
-        uint32_t bigger = max_returned ? 2 * max_returned : 64;
-        uint32_t *grown = realloc(returned, bigger * sizeof *returned);
+    if (e->n_returned == e->max_returned) {
+        uint32_t bigger = e->max_returned ? 2 * e->max_returned : 64;
+        uint32_t *grown = realloc(e->returned, bigger * sizeof *e->returned);
         if (!grown)
             return; /* one record less to show */
-        returned = grown;
-        max_returned = bigger;
+        e->returned = grown;
+        e->max_returned = bigger;
     }
-    returned[n_returned++] = (uint32_t)(r - records);
+    e->returned[e->n_returned++] = (uint32_t)(r - records);
 }
 
 void board_defer(struct transfer *t)
 {
-    list_append(&deferred, &t->link);
+    list_append(&t->engine->deferred, &t->link);
 }
 
-void board_publish(void)
+static void add(_Atomic uint64_t *counter, uint64_t *n)
 {
-    list_foreach_safe(it, &deferred) {
+    /* relaxed: the library lock is held, and the daemon wants no order. */
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + *n, memory_order_relaxed);
+    *n = 0;
+}
+
+void board_publish(struct engine *e)
+{
+    struct segment_rank *me = link_self.me;
+
+    list_foreach_safe(it, &e->deferred) {
         list_remove(it);
         board_show(list_entry(it, struct transfer, link), QUEUE_POSTED);
     }
+    add(&me->sent_msgs, &e->sent_msgs);
+    add(&me->sent_bytes, &e->sent_bytes);
+    add(&me->recv_msgs, &e->recv_msgs);
+    add(&me->recv_bytes, &e->recv_bytes);
+    add(&me->rendezvous_out, &e->rendezvous_out);
+    add(&me->rendezvous_in, &e->rendezvous_in);
 }

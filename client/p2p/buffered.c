@@ -56,8 +56,9 @@ static bool has_left(const struct buffer_pool *pool, uint64_t end)
     return !oldest || list_entry(oldest, struct buffered, link)->number >= end;
 }
 
-static void message_destroy(struct request *r)
+static void leave_pool(struct object *object)
 {
+    struct request *r = (struct request *)object;
     struct buffered *m = (struct buffered *)((uint8_t *)transfer_of(r)->buf - offsetof(struct buffered, data));
     struct buffer_pool *pool = m->pool;
 
@@ -72,6 +73,15 @@ static void message_destroy(struct request *r)
         request_complete(&f->base, MPI_SUCCESS);
     }
     transfer_destroy(r); /* last: it may take the communicator along, and with it the pool */
+}
+
+/* The pool belongs to whoever holds the library lock. */
+static void message_destroy(struct request *r)
+{
+    if (lane_alone())
+        lane_bury(&r->obj, leave_pool);
+    else
+        leave_pool(&r->obj);
 }
 
 static const struct request_ops message_ops = {.destroy = message_destroy};
@@ -162,10 +172,13 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
                            (long long)pool->size);
     }
     struct buffered *m = malloc(sizeof *m + (size_t)n_bytes);
+    struct engine *e = engine_of(comm);
+    engine_enter(e);
     struct transfer *t = m ? transfer_new(TRANSFER_SEND, m->data, n_bytes, datatype_from_handle(MPI_BYTE), dest, tag, comm,
                                           P2P_CONTEXT_USER, false)
                            : NULL;
     if (!t) {
+        engine_leave(e);
         free(m);
         return err_set(MPI_ERR_NO_MEM, "no memory for a buffered message of %lld bytes", (long long)n_bytes);
     }
@@ -178,6 +191,7 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
     t->base.ops = &message_ops;
     transfer_start_send(t);
     request_release(&t->base);
+    engine_leave(e);
     return MPI_SUCCESS;
 }
 
@@ -220,7 +234,7 @@ static int bsend_start(struct request *r)
 
     if (!err) {
         r->active = true;
-        r->complete = true;
+        request_set_complete(r, true);
     }
     return err;
 }

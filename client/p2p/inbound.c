@@ -12,6 +12,7 @@
 
 /* The fields of a slot, read once. */
 struct envelope {
+    struct engine *engine;
     uint32_t src_world;
     uint32_t context;
     int32_t source;
@@ -29,8 +30,13 @@ struct early_message {
     uint8_t payload[];
 };
 
-static inline void count_received(uint64_t bytes)
+static inline void count_received(struct engine *e, uint64_t bytes)
 {
+    if (__builtin_expect(e->lane->index != 0, 0)) {
+        e->recv_msgs++;
+        e->recv_bytes += bytes;
+        return;
+    }
     struct segment_rank *me = link_self.me;
     atomic_store_explicit(&me->recv_msgs, atomic_load_explicit(&me->recv_msgs, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -93,26 +99,26 @@ static void keep_unexpected(const struct envelope *e)
         .rts = rts,
     };
     memcpy(u->payload, body, len);
-    match_add_unexpected(u);
-    board_show_unexpected(u);
+    match_add_unexpected(&e->engine->match, u);
+    board_show_unexpected(e->engine, u);
 }
 
 static inline void arrived(const struct envelope *e)
 {
-    struct transfer *t = match_arrived(e->context, e->source, e->tag);
+    struct transfer *t = match_arrived(&e->engine->match, e->context, e->source, e->tag);
 
     if (!t) {
         keep_unexpected(e);
     } else if (e->kind == MSG_EAGER) {
         deliver_eager(t, e);
-        outbound_owe(peer_get(e->src_world), e->len + PEER_EAGER_OVERHEAD);
+        outbound_owe(peer_get(e->engine, e->src_world), e->len + PEER_EAGER_OVERHEAD);
     } else {
         struct msg_rts rts;
         const void *first;
         uint32_t first_len;
         matched(t, e);
         if (split_rts(e, &rts, &first, &first_len))
-            rendezvous_accept(t, peer_get(e->src_world), &rts, first, first_len);
+            rendezvous_accept(t, peer_get(e->engine, e->src_world), &rts, first, first_len);
         else
             transfer_complete(t, err_set(MPI_ERR_INTERN, "a malformed announcement came from rank %u", e->src_world));
     }
@@ -141,7 +147,7 @@ static void keep_early(struct peer *p, const struct envelope *e)
  * lets packets of different ways overtake one another. */
 static void in_order(const struct envelope *e)
 {
-    struct peer *p = peer_get(e->src_world);
+    struct peer *p = peer_get(e->engine, e->src_world);
     struct list *first;
 
     if (e->order != p->order_in) {
@@ -163,9 +169,9 @@ static void in_order(const struct envelope *e)
     }
 }
 
-static void on_credit(uint32_t src_world, const struct envelope *e)
+static void on_credit(const struct envelope *e)
 {
-    struct peer *p = peer_get(src_world);
+    struct peer *p = peer_get(e->engine, e->src_world);
     struct msg_credit credit;
 
     if (e->len != sizeof credit)
@@ -174,9 +180,10 @@ static void on_credit(uint32_t src_world, const struct envelope *e)
     p->eager_out -= credit.bytes < p->eager_out ? credit.bytes : p->eager_out;
 }
 
-void inbound_message(uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload)
+void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload)
 {
     struct envelope e = {
+        .engine = arg,
         .src_world = src_world,
         .context = slot->context,
         .source = slot->source,
@@ -189,7 +196,7 @@ void inbound_message(uint32_t src_world, const struct ring_slot *slot, uint32_t 
     switch (e.kind) {
     case MSG_EAGER:
     case MSG_RTS:
-        count_received(len);
+        count_received(e.engine, len);
         if (slot->flags & MSG_F_ORDERED) {
             e.order = slot->order;
             in_order(&e);
@@ -198,22 +205,22 @@ void inbound_message(uint32_t src_world, const struct ring_slot *slot, uint32_t 
         }
         break;
     case MSG_DATA:
-        count_received(len);
-        rendezvous_on_data(src_world, e.context, (uint32_t)e.tag | (uint64_t)slot->order << 32, payload, len);
+        count_received(e.engine, len);
+        rendezvous_on_data(e.engine, src_world, e.context, (uint32_t)e.tag | (uint64_t)slot->order << 32, payload, len);
         break;
     case MSG_PULL: {
         struct msg_pull pull;
         if (len != sizeof pull)
             break;
         memcpy(&pull, payload, sizeof pull);
-        rendezvous_on_pull(src_world, e.context, &pull);
+        rendezvous_on_pull(e.engine, src_world, e.context, &pull);
         break;
     }
     case MSG_FINISHED:
-        rendezvous_on_fin(src_world, e.context);
+        rendezvous_on_fin(e.engine, src_world, e.context);
         break;
     case MSG_CREDIT:
-        on_credit(src_world, &e);
+        on_credit(&e);
         break;
     default:
         /* Not written by this library: dropped, as whoever wrote it can only have hurt its own job. */
@@ -224,6 +231,7 @@ void inbound_message(uint32_t src_world, const struct ring_slot *slot, uint32_t 
 void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
 {
     struct envelope e = {
+        .engine = t->engine,
         .src_world = u->src_world,
         .context = u->match.context,
         .source = u->match.source,
@@ -232,16 +240,16 @@ void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
         .payload = u->payload,
     };
 
-    board_hide(&u->record);
+    board_hide(t->engine, &u->record);
     switch (u->kind) {
     case UNEXPECTED_EAGER:
         deliver_eager(t, &e);
         if (u->src_world != link_self.world_rank)
-            outbound_owe(peer_get(u->src_world), u->len + PEER_EAGER_OVERHEAD);
+            outbound_owe(peer_get(t->engine, u->src_world), u->len + PEER_EAGER_OVERHEAD);
         break;
     case UNEXPECTED_RTS:
         matched(t, &e);
-        rendezvous_accept(t, peer_get(u->src_world), &u->rts, u->payload, u->len);
+        rendezvous_accept(t, peer_get(t->engine, u->src_world), &u->rts, u->payload, u->len);
         break;
     case UNEXPECTED_SELF: {
         struct transfer *send = u->self;

@@ -8,8 +8,8 @@
 #include "client/p2p/transfer.h"
 #include "proto/ring.h"
 
-/* The handler given to inbox_init. */
-void inbound_message(uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload);
+/* The handler given to inbox_init; arg: the engine. */
+void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload);
 
 /* A receive takes an unexpected message, which is off the table already; frees it. */
 void inbound_take_unexpected(struct transfer *recv, struct unexpected *u);

@@ -16,13 +16,9 @@
 /* Offers looked at in one poll: messages are matched nearly in order. */
 #define OFFERS_PER_POLL 4
 
-static struct list offers;  /* sends */
-static struct list waiting; /* receives that wait for the sender's last chunks */
-static int n_offers, n_waiting;
-
 static int *counter(const struct transfer *t)
 {
-    return t->dir == TRANSFER_SEND ? &n_offers : &n_waiting;
+    return t->dir == TRANSFER_SEND ? &t->engine->n_offers : &t->engine->n_joining;
 }
 
 static uint32_t n_chunks(MPI_Count bytes)
@@ -64,7 +60,7 @@ uint32_t joint_offer(struct transfer *t)
     atomic_store_explicit(&r->joint_target, 0, memory_order_relaxed);
     atomic_store_explicit(&r->joint_next, 0, memory_order_relaxed);
     atomic_store_explicit(&r->joint_done, 0, memory_order_relaxed);
-    join(&offers, t);
+    join(&t->engine->offers, t);
     return board_index(r);
 }
 
@@ -85,7 +81,7 @@ static bool help(struct transfer *t)
     size_t off = (size_t)chunk * JOINT_CHUNK_BYTES, len = chunk_len(t->bytes, chunk);
     struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off, .iov_len = len};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)(target + off), .iov_len = len};
-    ssize_t put = process_vm_writev(peer_pid(peer_get(t->world)), &local, 1, &remote, 1, 0);
+    ssize_t put = process_vm_writev(peer_pid(peer_get(t->engine, t->world)), &local, 1, &remote, 1, 0);
     uint32_t done = atomic_load_explicit(&r->joint_done, memory_order_relaxed);
     if (put != (ssize_t)len) {
         done = JOINT_FAILED;
@@ -113,7 +109,7 @@ static bool read_chunk(const struct transfer *t, const struct peer *p, uint64_t 
 static void complete(struct transfer *t)
 {
     t->moved = t->total;
-    outbound_control(peer_get(t->world), MSG_FINISHED, t->remote, NULL, 0);
+    outbound_control(peer_get(t->engine, t->world), MSG_FINISHED, t->remote, NULL, 0);
     rendezvous_finish(t, MPI_SUCCESS);
 }
 
@@ -149,7 +145,7 @@ bool joint_receive(struct transfer *t, struct peer *p, const struct msg_rts *rts
     if (t->joint_rest == 0) {
         complete(t);
     } else {
-        join(&waiting, t);
+        join(&t->engine->joining, t);
         board_show(t, QUEUE_RENDEZVOUS_IN);
     }
     return true;
@@ -162,7 +158,7 @@ static bool receive_rest(struct transfer *t)
 
     if (done == JOINT_FAILED) {
         for (uint32_t chunk = 0; chunk < n_chunks(t->total); chunk++)
-            if (!read_chunk(t, peer_get(t->world), t->joint_address, chunk))
+            if (!read_chunk(t, peer_get(t->engine, t->world), t->joint_address, chunk))
                 return false;
     } else if (done != t->joint_rest) {
         return false;
@@ -171,20 +167,20 @@ static bool receive_rest(struct transfer *t)
     return true;
 }
 
-static int poll_waiting(void)
+static int poll_joining(struct engine *e)
 {
     int n = 0;
 
-    list_foreach_safe(it, &waiting)
+    list_foreach_safe(it, &e->joining)
         n += receive_rest(list_entry(it, struct transfer, link));
     return n;
 }
 
-static int poll_offers(void)
+static int poll_offers(struct engine *e)
 {
     int n = 0, looked = 0;
 
-    list_foreach_safe(it, &offers) {
+    list_foreach_safe(it, &e->offers) {
         if (looked++ == OFFERS_PER_POLL)
             break;
         n += help(list_entry(it, struct transfer, link));
@@ -192,12 +188,14 @@ static int poll_offers(void)
     return n;
 }
 
-void joint_init(void)
+int joint_poll(struct engine *e)
 {
-    list_init(&offers);
-    list_init(&waiting);
-    n_offers = n_waiting = 0;
-    /* The sender does not ring when its last chunk is done, so the receiver must not sleep for long; an offer may wait for hours. */
-    progress_register(poll_waiting, &n_waiting, true);
-    progress_register(poll_offers, &n_offers, false);
+    return (e->n_joining > 0 ? poll_joining(e) : 0) + (e->n_offers > 0 ? poll_offers(e) : 0);
+}
+
+void joint_init(struct engine *e)
+{
+    list_init(&e->offers);
+    list_init(&e->joining);
+    e->n_offers = e->n_joining = 0;
 }

@@ -13,7 +13,9 @@
 #include "client/p2p/peer.h"
 #include "client/p2p/transfer.h"
 
-void joint_init(void);
+void joint_init(struct engine *e);
+/* Copies what can be copied. Returns the number of events. */
+int joint_poll(struct engine *e);
 
 /* Sender, before it announces a dense message whose record is on the board: the number for msg_rts.record, 0 if the message is too
  * small or has no record. */

@@ -5,20 +5,7 @@
 
 #include "client/p2p/transfer.h"
 
-#define FIRST_BUCKETS  256u
-#define CONTEXT_CLASSES 64u
-
-struct table {
-    struct list *buckets;
-    uint32_t mask;
-    uint32_t n;
-};
-
-static struct table posted, unexpected;
-static struct list arrivals[CONTEXT_CLASSES]; /* unexpected messages by context modulo, oldest first */
-static uint32_t n_any_source, n_any_tag, n_any_both;
-static uint64_t next_stamp;
-uint32_t match_n_unexpected;
+#define FIRST_BUCKETS 256u
 
 static uint32_t hash(uint32_t context, int32_t source, int32_t tag)
 {
@@ -26,7 +13,7 @@ static uint32_t hash(uint32_t context, int32_t source, int32_t tag)
     return h ^ h >> 15;
 }
 
-static int table_init(struct table *t, uint32_t n_buckets)
+static int table_init(struct match_table *t, uint32_t n_buckets)
 {
     t->buckets = malloc(n_buckets * sizeof *t->buckets);
     if (!t->buckets)
@@ -39,9 +26,9 @@ static int table_init(struct table *t, uint32_t n_buckets)
 }
 
 /* Twice the buckets. Chains keep their order because they are moved from the front. Without memory the table stays as it is. */
-static void table_grow(struct table *t)
+static void table_grow(struct match_table *t)
 {
-    struct table bigger;
+    struct match_table bigger;
 
     if (table_init(&bigger, 2 * (t->mask + 1)))
         return;
@@ -57,23 +44,23 @@ static void table_grow(struct table *t)
     *t = bigger;
 }
 
-static void table_add(struct table *t, struct match_node *node)
+static void table_add(struct match *m, struct match_table *t, struct match_node *node)
 {
     if (t->n > 2 * t->mask)
         table_grow(t);
     t->n++;
-    node->stamp = next_stamp++;
+    node->stamp = m->next_stamp++;
     list_append(&t->buckets[hash(node->context, node->source, node->tag) & t->mask], &node->bucket);
 }
 
-static void table_remove(struct table *t, struct match_node *node)
+static void table_remove(struct match_table *t, struct match_node *node)
 {
     t->n--;
     list_remove(&node->bucket);
 }
 
 /* The oldest entry with exactly this key. */
-static struct match_node *table_find(const struct table *t, uint32_t context, int32_t source, int32_t tag)
+static struct match_node *table_find(const struct match_table *t, uint32_t context, int32_t source, int32_t tag)
 {
     list_foreach(it, &t->buckets[hash(context, source, tag) & t->mask]) {
         struct match_node *node = list_entry(it, struct match_node, bucket);
@@ -83,66 +70,66 @@ static struct match_node *table_find(const struct table *t, uint32_t context, in
     return NULL;
 }
 
-int match_init(void)
+int match_init(struct match *m)
 {
-    for (uint32_t i = 0; i < CONTEXT_CLASSES; i++)
-        list_init(&arrivals[i]);
-    n_any_source = n_any_tag = n_any_both = match_n_unexpected = 0;
-    int err = table_init(&posted, FIRST_BUCKETS);
-    return err ? err : table_init(&unexpected, FIRST_BUCKETS);
+    for (uint32_t i = 0; i < MATCH_CONTEXT_CLASSES; i++)
+        list_init(&m->arrivals[i]);
+    m->n_any_source = m->n_any_tag = m->n_any_both = m->n_unexpected = 0;
+    int err = table_init(&m->posted, FIRST_BUCKETS);
+    return err ? err : table_init(&m->unexpected, FIRST_BUCKETS);
 }
 
-void match_deinit(void)
+void match_deinit(struct match *m)
 {
-    for (uint32_t i = 0; unexpected.buckets && i < CONTEXT_CLASSES; i++)
-        list_foreach_safe(it, &arrivals[i])
+    for (uint32_t i = 0; m->unexpected.buckets && i < MATCH_CONTEXT_CLASSES; i++)
+        list_foreach_safe(it, &m->arrivals[i])
             free(list_entry(it, struct unexpected, match.arrival));
-    free(posted.buckets);
-    free(unexpected.buckets);
-    posted.buckets = unexpected.buckets = NULL;
-    match_n_unexpected = 0;
+    free(m->posted.buckets);
+    free(m->unexpected.buckets);
+    m->posted.buckets = m->unexpected.buckets = NULL;
+    m->n_unexpected = 0;
 }
 
-static uint32_t *wildcard_count(const struct match_node *node)
+static uint32_t *wildcard_count(struct match *m, const struct match_node *node)
 {
     if (node->source == MPI_ANY_SOURCE)
-        return node->tag == MPI_ANY_TAG ? &n_any_both : &n_any_source;
-    return node->tag == MPI_ANY_TAG ? &n_any_tag : NULL;
+        return node->tag == MPI_ANY_TAG ? &m->n_any_both : &m->n_any_source;
+    return node->tag == MPI_ANY_TAG ? &m->n_any_tag : NULL;
 }
 
-void match_post(struct transfer *recv)
+void match_post(struct match *m, struct transfer *recv)
 {
     uint32_t *n;
 
     recv->match.context = recv->context;
     recv->match.source = recv->rank;
     recv->match.tag = recv->tag;
-    n = wildcard_count(&recv->match);
+    n = wildcard_count(m, &recv->match);
     if (n)
         ++*n;
-    table_add(&posted, &recv->match);
+    table_add(m, &m->posted, &recv->match);
     recv->posted = true;
 }
 
-void match_unpost(struct transfer *recv)
+void match_unpost(struct match *m, struct transfer *recv)
 {
-    uint32_t *n = wildcard_count(&recv->match);
+    uint32_t *n = wildcard_count(m, &recv->match);
 
     if (n)
         --*n;
-    table_remove(&posted, &recv->match);
+    table_remove(&m->posted, &recv->match);
     recv->posted = false;
 }
 
-struct transfer *match_arrived(uint32_t context, int32_t source, int32_t tag)
+struct transfer *match_arrived(struct match *m, uint32_t context, int32_t source, int32_t tag)
 {
-    struct match_node *best = table_find(&posted, context, source, tag);
+    struct match_node *best = table_find(&m->posted, context, source, tag);
 
-    if (__builtin_expect(n_any_source + n_any_tag + n_any_both > 0, 0)) {
+    if (__builtin_expect(m->n_any_source + m->n_any_tag + m->n_any_both > 0, 0)) {
         struct match_node *others[3] = {
-            n_any_source ? table_find(&posted, context, MPI_ANY_SOURCE, tag) : NULL,
-            n_any_tag ? table_find(&posted, context, source, MPI_ANY_TAG) : NULL,
-            n_any_both ? table_find(&posted, context, MPI_ANY_SOURCE, MPI_ANY_TAG) : NULL,
+            m->n_any_source ? table_find(&m->posted, context, MPI_ANY_SOURCE, tag) : NULL,
+            m->n_any_tag ? table_find(&m->posted, context, source, MPI_ANY_TAG) : NULL,
+            m->n_any_both ? table_find(&m->posted, context, MPI_ANY_SOURCE, MPI_ANY_TAG) : NULL,
         };
         /* MPI_ANY_TAG takes the user's messages only; those of the library have contexts of their own, so no more is to check. */
         for (int i = 0; i < 3; i++)
@@ -152,24 +139,24 @@ struct transfer *match_arrived(uint32_t context, int32_t source, int32_t tag)
     if (!best)
         return NULL;
     struct transfer *recv = list_entry(best, struct transfer, match);
-    match_unpost(recv);
+    match_unpost(m, recv);
     return recv;
 }
 
-void match_add_unexpected(struct unexpected *u)
+void match_add_unexpected(struct match *m, struct unexpected *u)
 {
-    table_add(&unexpected, &u->match);
-    list_append(&arrivals[u->match.context % CONTEXT_CLASSES], &u->match.arrival);
-    match_n_unexpected++;
+    table_add(m, &m->unexpected, &u->match);
+    list_append(&m->arrivals[u->match.context % MATCH_CONTEXT_CLASSES], &u->match.arrival);
+    m->n_unexpected++;
 }
 
-struct unexpected *match_find_unexpected(uint32_t context, int32_t source, int32_t tag)
+struct unexpected *match_find_unexpected(struct match *m, uint32_t context, int32_t source, int32_t tag)
 {
     if (source != MPI_ANY_SOURCE && tag != MPI_ANY_TAG) {
-        struct match_node *node = table_find(&unexpected, context, source, tag);
+        struct match_node *node = table_find(&m->unexpected, context, source, tag);
         return node ? list_entry(node, struct unexpected, match) : NULL;
     }
-    list_foreach(it, &arrivals[context % CONTEXT_CLASSES]) {
+    list_foreach(it, &m->arrivals[context % MATCH_CONTEXT_CLASSES]) {
         struct match_node *node = list_entry(it, struct match_node, arrival);
         if (node->context == context && (source == MPI_ANY_SOURCE || node->source == source) &&
             (tag == MPI_ANY_TAG || node->tag == tag))
@@ -178,9 +165,9 @@ struct unexpected *match_find_unexpected(uint32_t context, int32_t source, int32
     return NULL;
 }
 
-void match_remove_unexpected(struct unexpected *u)
+void match_remove_unexpected(struct match *m, struct unexpected *u)
 {
-    table_remove(&unexpected, &u->match);
+    table_remove(&m->unexpected, &u->match);
     list_remove(&u->match.arrival);
-    match_n_unexpected--;
+    m->n_unexpected--;
 }

@@ -49,23 +49,39 @@ struct unexpected {
     uint8_t payload[];
 };
 
-int match_init(void);
-void match_deinit(void);
+struct match_table {
+    struct list *buckets;
+    uint32_t mask;
+    uint32_t n;
+};
+
+#define MATCH_CONTEXT_CLASSES 64u
+
+/* The two queues of one engine. */
+struct match {
+    struct match_table posted, unexpected;
+    struct list arrivals[MATCH_CONTEXT_CLASSES]; /* unexpected messages by context modulo, oldest first */
+    uint32_t n_any_source, n_any_tag, n_any_both;
+    uint32_t n_unexpected;
+    uint64_t next_stamp;
+};
+
+/* 0 or MPI_ERR_NO_MEM. */
+int match_init(struct match *m);
+void match_deinit(struct match *m);
 
 /* Posts a receive. */
-void match_post(struct transfer *recv);
+void match_post(struct match *m, struct transfer *recv);
 /* Takes a posted receive back (cancel). */
-void match_unpost(struct transfer *recv);
+void match_unpost(struct match *m, struct transfer *recv);
 /* The receive that takes this message, taken off the table, or NULL. */
-struct transfer *match_arrived(uint32_t context, int32_t source, int32_t tag);
+struct transfer *match_arrived(struct match *m, uint32_t context, int32_t source, int32_t tag);
 
 /* Adds an unexpected message. */
-void match_add_unexpected(struct unexpected *u);
+void match_add_unexpected(struct match *m, struct unexpected *u);
 /* The oldest unexpected message that fits; wildcards allowed. It stays. */
-struct unexpected *match_find_unexpected(uint32_t context, int32_t source, int32_t tag);
+struct unexpected *match_find_unexpected(struct match *m, uint32_t context, int32_t source, int32_t tag);
 /* Takes it off the table. */
-void match_remove_unexpected(struct unexpected *u);
-
-extern uint32_t match_n_unexpected;
+void match_remove_unexpected(struct match *m, struct unexpected *u);
 
 #endif

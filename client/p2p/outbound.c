@@ -20,26 +20,28 @@ struct control_message {
     uint8_t payload[CONTROL_PAYLOAD_BYTES];
 };
 
-int outbound_n_waiting;
-static struct list busy_peers;
-
-int outbound_init(void)
+int outbound_init(struct engine *e)
 {
-    list_init(&busy_peers);
-    outbound_n_waiting = 0;
-    return peer_init();
+    list_init(&e->busy_peers);
+    e->n_waiting = 0;
+    return peer_init(e);
 }
 
 static void mark_busy(struct peer *p)
 {
     if (list_empty(&p->busy)) {
-        list_append(&busy_peers, &p->busy);
-        outbound_n_waiting++;
+        list_append(&p->engine->busy_peers, &p->busy);
+        p->engine->n_waiting++;
     }
 }
 
-static inline void count_sent(uint64_t bytes)
+static inline void count_sent(struct engine *e, uint64_t bytes)
 {
+    if (__builtin_expect(e->lane->index != 0, 0)) {
+        e->sent_msgs++;
+        e->sent_bytes += bytes;
+        return;
+    }
     struct segment_rank *me = link_self.me;
     /* One writer: plain read, relaxed store. */
     atomic_store_explicit(&me->sent_msgs, atomic_load_explicit(&me->sent_msgs, memory_order_relaxed) + 1,
@@ -58,7 +60,8 @@ static inline void publish(struct peer *p, struct ring_producer *ring, struct ri
     slot->tag = tag;
     if (p->local) {
         slot->flags = 0;
-        outbox_needs_channel = false;
+        if (__builtin_expect(p->engine->lane->index == 0, 1))
+            outbox_needs_channel = false;
     } else {
         outbox_needs_channel = true;
         slot->flags = MSG_F_ORDERED;
@@ -84,7 +87,7 @@ static inline bool try_eager(struct peer *p, const void *buf, MPI_Count bytes, c
         return false;
     transfer_pack_all(type, count, buf, payload, (size_t)bytes);
     p->eager_out += (uint64_t)bytes + PEER_EAGER_OVERHEAD;
-    count_sent((uint64_t)bytes);
+    count_sent(p->engine, (uint64_t)bytes);
     publish(p, ring, slot, MSG_EAGER, context, comm->rank, tag);
     return true;
 }
@@ -135,11 +138,9 @@ static bool try_announce(struct peer *p, struct transfer *t)
     t->moved = t->granted = first;
     if (first > 0)
         p->eager_out += first + PEER_EAGER_OVERHEAD;
-    count_sent((uint64_t)t->bytes);
+    count_sent(p->engine, (uint64_t)t->bytes);
+    p->engine->rendezvous_out++;
     publish(p, ring, slot, MSG_RTS, t->context, t->base.comm->rank, t->tag);
-    struct segment_rank *me = link_self.me;
-    atomic_store_explicit(&me->rendezvous_out, atomic_load_explicit(&me->rendezvous_out, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
     return true;
 }
 
@@ -239,16 +240,16 @@ static int poll_peer(struct peer *p)
     return n;
 }
 
-int outbound_poll(void)
+int outbound_poll(struct engine *e)
 {
-    int n = rendezvous_poll();
+    int n = rendezvous_poll(e);
 
-    list_foreach_safe(it, &busy_peers) {
+    list_foreach_safe(it, &e->busy_peers) {
         struct peer *p = list_entry(it, struct peer, busy);
         n += poll_peer(p);
         if (list_empty(&p->control) && list_empty(&p->pending)) {
             list_remove(it);
-            outbound_n_waiting--;
+            e->n_waiting--;
         }
     }
     return n;

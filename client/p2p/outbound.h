@@ -9,13 +9,11 @@
 #include "client/p2p/peer.h"
 #include "client/p2p/transfer.h"
 
-/* Peers with something waiting, and granted sends in progress: progress calls outbound_poll while there are any. */
-extern int outbound_n_waiting;
+/* 0 or MPI_ERR_NO_MEM. */
+int outbound_init(struct engine *e);
 
-int outbound_init(void);
-
-/* Retries what waits. Returns how many messages left. */
-int outbound_poll(void);
+/* Retries what waits (e->n_waiting). Returns how many messages left. */
+int outbound_poll(struct engine *e);
 
 /* Sends to another process: publishes the message or its announcement, or queues it behind what waits already. */
 void outbound_send(struct peer *p, struct transfer *t);

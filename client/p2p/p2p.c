@@ -2,39 +2,21 @@
 #include "client/p2p/p2p.h"
 
 #include "client/core/err.h"
-#include "client/core/progress.h"
-#include "client/core/status.h"
-#include "client/p2p/board.h"
-#include "client/p2p/inbound.h"
-#include "client/p2p/joint.h"
 #include "client/p2p/outbound.h"
-#include "client/p2p/rendezvous.h"
 #include "client/p2p/transfer.h"
 
 int p2p_init(void)
 {
-    if (match_init() || outbound_init() || rendezvous_init())
-        return err_set(MPI_ERR_NO_MEM, "no memory for the message queues");
-    board_init();
-    if (link_self.base && (outbox_init() || inbox_init(inbound_message)))
-        return err_set(MPI_ERR_NO_MEM, "no memory for the rings");
-    progress_register(outbound_poll, &outbound_n_waiting, true);
-    joint_init();
-    progress_on_idle(board_publish);
-    return MPI_SUCCESS;
+    int err = lane_init(link_self.base ? link_self.layout.shape.n_lanes : 1);
+
+    if (err)
+        return err;
+    return engine_init() ? err_set(MPI_ERR_NO_MEM, "no memory for the message queues") : MPI_SUCCESS;
 }
 
 void p2p_deinit(void)
 {
-    if (link_self.base) {
-        inbox_deinit();
-        outbox_deinit();
-    }
-    board_deinit();
-    match_deinit();
-    rendezvous_deinit();
-    peer_deinit();
-    transfer_deinit();
+    engine_deinit();
 }
 
 static int no_memory(void)
@@ -51,14 +33,17 @@ static int wait_for(struct transfer *t, MPI_Status *status)
 static int send_slow(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
                      enum p2p_context context, enum p2p_mode mode)
 {
-    struct transfer *t = transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
+    struct engine *e = engine_of(comm);
 
-    if (!t)
-        return no_memory();
-    t->mode = (uint8_t)mode;
-    t->blocking = true;
-    transfer_start_send(t);
-    return wait_for(t, MPI_STATUS_IGNORE);
+    engine_enter(e);
+    struct transfer *t = transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
+    if (t) {
+        t->mode = (uint8_t)mode;
+        t->blocking = true;
+        transfer_start_send(t);
+    }
+    engine_leave(e);
+    return t ? wait_for(t, MPI_STATUS_IGNORE) : no_memory();
 }
 
 /* The short path: the message leaves at once, without a request, or nothing was done. */
@@ -68,8 +53,13 @@ static inline bool send_short(const void *buf, MPI_Count count, struct datatype 
     if (__builtin_expect(dest < 0, 0))
         return false;
     uint32_t world = (uint32_t)comm_peers(comm)->procs[dest];
-    return world != link_self.world_rank &&
-           outbound_try_eager(peer_get(world), buf, count * type->size, type, count, comm, comm->context_id + context, tag);
+    if (world == link_self.world_rank)
+        return false;
+    struct engine *e = engine_of(comm);
+    engine_enter(e);
+    bool sent = outbound_try_eager(peer_get(e, world), buf, count * type->size, type, count, comm, comm->context_id + context, tag);
+    engine_leave(e);
+    return sent;
 }
 
 int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
@@ -83,38 +73,53 @@ int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, 
 int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
               enum p2p_context context, enum p2p_mode mode, struct request **ret_request)
 {
-    struct transfer *t = transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
+    struct engine *e = engine_of(comm);
 
-    if (!t)
-        return no_memory();
-    t->mode = (uint8_t)mode;
-    transfer_start_send(t);
-    transfer_left(t);
-    *ret_request = &t->base;
-    return MPI_SUCCESS;
+    engine_enter(e);
+    struct transfer *t = transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
+    if (t) {
+        t->mode = (uint8_t)mode;
+        transfer_start_send(t);
+        transfer_left(t);
+        *ret_request = &t->base;
+    }
+    engine_leave(e);
+    return t ? MPI_SUCCESS : no_memory();
+}
+
+/* A receive is posted: `blocking` if the caller will wait inside the library. NULL: no memory. */
+static struct transfer *post(void *buf, MPI_Count count, struct datatype *type, int source, int tag, struct comm *comm,
+                             enum p2p_context context, bool blocking)
+{
+    struct engine *e = engine_of(comm);
+
+    engine_enter(e);
+    struct transfer *t = transfer_new(TRANSFER_RECV, buf, count, type, source, tag, comm, context, false);
+    if (t) {
+        t->blocking = blocking;
+        transfer_start_recv(t);
+        if (!blocking)
+            transfer_left(t);
+    }
+    engine_leave(e);
+    return t;
 }
 
 int p2p_recv(void *buf, MPI_Count count, struct datatype *type, int source, int tag, struct comm *comm,
              enum p2p_context context, MPI_Status *status)
 {
-    struct transfer *t = transfer_new(TRANSFER_RECV, buf, count, type, source, tag, comm, context, false);
+    struct transfer *t = post(buf, count, type, source, tag, comm, context, true);
 
-    if (!t)
-        return no_memory();
-    t->blocking = true;
-    transfer_start_recv(t);
-    return wait_for(t, status);
+    return t ? wait_for(t, status) : no_memory();
 }
 
 int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int tag, struct comm *comm,
               enum p2p_context context, struct request **ret_request)
 {
-    struct transfer *t = transfer_new(TRANSFER_RECV, buf, count, type, source, tag, comm, context, false);
+    struct transfer *t = post(buf, count, type, source, tag, comm, context, false);
 
     if (!t)
         return no_memory();
-    transfer_start_recv(t);
-    transfer_left(t);
     *ret_request = &t->base;
     return MPI_SUCCESS;
 }
@@ -125,12 +130,10 @@ int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int
 {
     /* A short message leaves first: posting the receive then costs the time in which the other side's is on its way. */
     bool sent = send_short(sbuf, scount, stype, dest, stag, comm, context);
-    struct transfer *recv = transfer_new(TRANSFER_RECV, rbuf, rcount, rtype, source, rtag, comm, context, false);
+    struct transfer *recv = post(rbuf, rcount, rtype, source, rtag, comm, context, true);
 
     if (!recv)
         return no_memory();
-    recv->blocking = true;
-    transfer_start_recv(recv);
     int send_err = sent ? MPI_SUCCESS : send_slow(sbuf, scount, stype, dest, stag, comm, context, P2P_STANDARD);
     int recv_err = wait_for(recv, status);
     return send_err ? send_err : recv_err;

@@ -66,6 +66,9 @@ static const struct request_ops announcement_ops = {.destroy = announcement_dest
 static struct transfer *new_announcement(enum transfer_dir dir, int peer, int tag, struct comm *comm)
 {
     struct announcement *a = calloc(1, sizeof *a);
+    struct engine *e = engine_of(comm);
+
+    engine_enter(e);
     struct transfer *t = a ? transfer_new(dir, a, sizeof *a, datatype_from_handle(MPI_BYTE), peer, tag, comm,
                                           P2P_CONTEXT_PARTITIONED, false)
                            : NULL;
@@ -74,6 +77,7 @@ static struct transfer *new_announcement(enum transfer_dir dir, int peer, int ta
         t->base.ops = &announcement_ops;
     else
         free(a);
+    engine_leave(e);
     return t;
 }
 
@@ -241,7 +245,7 @@ static int start(struct request *r)
 
     r->active = true;
     r->error = MPI_SUCCESS;
-    r->complete = false;
+    request_set_complete(r, false);
     p->n_done = 0;
     p->posted = false;
     list_append(&running, &p->link);
@@ -271,7 +275,7 @@ static int init(bool sending, void *buf, int partitions, MPI_Count count, struct
         setup = new_announcement(sending ? TRANSFER_SEND : TRANSFER_RECV, peer, tag, comm);
     if (!p || (sending && !p->parts) || (peer != MPI_PROC_NULL && !setup)) {
         if (setup) {
-            setup->base.complete = true;
+            request_set_complete(&setup->base, true);
             request_release(&setup->base);
         }
         if (p)
@@ -292,6 +296,7 @@ static int init(bool sending, void *buf, int partitions, MPI_Count count, struct
     p->tag = tag;
     p->first_tag = first_tag;
     p->part_bytes = count * type->size;
+    engine_enter(engine_of(comm));
     if (sending && setup) {
         p->n_parts = partitions;
         *(struct announcement *)setup->buf = (struct announcement){p->part_bytes, partitions, first_tag};
@@ -301,6 +306,7 @@ static int init(bool sending, void *buf, int partitions, MPI_Count count, struct
         p->setup = setup;
         transfer_start_recv(setup);
     }
+    engine_leave(engine_of(comm));
     progress_register(poll_running, &n_running, false);
     *ret_request = &p->base;
     return request_publish(MPI_SUCCESS, ret_request);
@@ -385,7 +391,7 @@ int mpi_pready_list(MPI_Count length, const int array_of_partitions[], struct re
 /* Whether all messages that the partition has bytes of have come. */
 static bool has_arrived(struct partitioned *p, int partition)
 {
-    if (!p->base.active || p->base.complete)
+    if (!p->base.active || request_is_complete(&p->base))
         return true;
     if (!p->posted)
         return false;

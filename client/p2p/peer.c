@@ -10,14 +10,10 @@
  * (bench/run --only node). */
 #define LOCAL_EAGER_BYTES 16384u
 
-struct peer **peer_table;
-static uint32_t n_table;
-
-int peer_init(void)
+int peer_init(struct engine *e)
 {
-    n_table = link_self.n_world;
-    peer_table = calloc(n_table, sizeof *peer_table);
-    return peer_table ? 0 : -1;
+    e->peers = calloc(link_self.n_world, sizeof *e->peers);
+    return e->peers ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 static void free_list(struct list *head)
@@ -28,20 +24,20 @@ static void free_list(struct list *head)
     }
 }
 
-void peer_deinit(void)
+void peer_deinit(struct engine *e)
 {
-    for (uint32_t i = 0; peer_table && i < n_table; i++) {
-        if (!peer_table[i])
+    for (uint32_t i = 0; e->peers && i < link_self.n_world; i++) {
+        if (!e->peers[i])
             continue;
-        free_list(&peer_table[i]->early);
-        free_list(&peer_table[i]->control);
-        free(peer_table[i]);
+        free_list(&e->peers[i]->early);
+        free_list(&e->peers[i]->control);
+        free(e->peers[i]);
     }
-    free(peer_table);
-    peer_table = NULL;
+    free(e->peers);
+    e->peers = NULL;
 }
 
-struct peer *peer_make(uint32_t world)
+struct peer *peer_make(struct engine *e, uint32_t world)
 {
     struct peer *p = calloc(1, sizeof *p);
 
@@ -49,6 +45,7 @@ struct peer *peer_make(uint32_t world)
         fprintf(stderr, "motet: rank %u: no memory to talk to rank %u\n", link_self.world_rank, world);
         abort();
     }
+    p->engine = e;
     p->world = world;
     list_init(&p->early);
     list_init(&p->pending);
@@ -59,13 +56,13 @@ struct peer *peer_make(uint32_t world)
         p->node = place->node;
         p->local = place->node == link_self.node;
         if (p->local) {
-            p->ring = outbox_local(place->local);
+            p->ring = outbox_local(&e->outbox, place->local);
             uint32_t most = ring_max_payload(&link_self.layout.shape.local);
             p->eager_limit = LOCAL_EAGER_BYTES < most ? LOCAL_EAGER_BYTES : most;
         } else {
             p->eager_limit = link_self.packet_bytes;
         }
     }
-    peer_table[world] = p;
+    e->peers[world] = p;
     return p;
 }

@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "client/link/link.h"
+#include "client/p2p/engine.h"
 #include "proto/msg.h"
 
 /* Eager bytes a rank may have outstanding at another one before they find their receives. Bounds what one rank can make another one
@@ -20,6 +21,7 @@
 #define PEER_EAGER_OVERHEAD 64u
 
 struct peer {
+    struct engine *engine;
     uint32_t world;
     bool local;
     bool no_readv;             /* reading its memory was refused once */
@@ -36,17 +38,16 @@ struct peer {
     struct list busy;          /* in outbound's list while anything waits */
 };
 
-int peer_init(void);
-void peer_deinit(void);
-struct peer *peer_make(uint32_t world);
-
-extern struct peer **peer_table;
+/* 0 or MPI_ERR_NO_MEM. */
+int peer_init(struct engine *e);
+void peer_deinit(struct engine *e);
+struct peer *peer_make(struct engine *e, uint32_t world);
 
 /* Never NULL: without memory for a peer's state no message can be sent at all and the process ends. */
-static inline struct peer *peer_get(uint32_t world)
+static inline struct peer *peer_get(struct engine *e, uint32_t world)
 {
-    struct peer *p = peer_table[world];
-    return __builtin_expect(p != NULL, 1) ? p : peer_make(world);
+    struct peer *p = e->peers[world];
+    return __builtin_expect(p != NULL, 1) ? p : peer_make(e, world);
 }
 
 /* Process id of a rank of this node. */
@@ -59,7 +60,7 @@ static inline int32_t peer_pid(const struct peer *p)
 /* Ring towards it now, NULL while there is no way. */
 static inline struct ring_producer *peer_ring(struct peer *p, bool large)
 {
-    return p->local ? p->ring : outbox_remote(p->node, large);
+    return p->local ? p->ring : outbox_remote(&p->engine->outbox, p->node, large);
 }
 
 #endif

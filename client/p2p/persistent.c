@@ -7,8 +7,11 @@
 static int init(enum transfer_dir dir, enum p2p_mode mode, void *buf, MPI_Count count, struct datatype *type, int rank,
                 int tag, struct comm *comm, struct request **ret_request)
 {
-    struct transfer *t = transfer_new(dir, buf, count, type, rank, tag, comm, P2P_CONTEXT_USER, true);
+    struct engine *e = engine_of(comm);
 
+    engine_enter(e);
+    struct transfer *t = transfer_new(dir, buf, count, type, rank, tag, comm, P2P_CONTEXT_USER, true);
+    engine_leave(e);
     if (!t)
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
     t->mode = (uint8_t)mode;

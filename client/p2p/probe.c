@@ -30,34 +30,62 @@ __attribute__((constructor)) static void make_no_proc_known(void)
     handle_set_predefined((uintptr_t)MPI_MESSAGE_NO_PROC, &no_proc.obj);
 }
 
-static struct unexpected *look(int source, int tag, const struct comm *comm)
-{
-    if (match_n_unexpected == 0)
-        return NULL;
-    return match_find_unexpected(comm->context_id + P2P_CONTEXT_USER, source, tag);
-}
-
-static struct unexpected *wait_for_message(int source, int tag, const struct comm *comm)
-{
-    struct progress_wait wait;
-    struct unexpected *u;
-    struct queue_record *record = NULL;
-
-    progress_wait_begin(&wait);
-    while ((u = look(source, tag, comm)) == NULL) {
-        progress_wait_step(&wait);
-        if (__builtin_expect(wait.record && !record, 0))
-            board_show_wait(&record, comm->context_id + P2P_CONTEXT_USER, source, source < 0 ? -1 : comm_peers(comm)->procs[source], tag);
-    }
-    progress_wait_end(&wait);
-    board_hide(&record);
-    return u;
-}
-
 static void describe(const struct unexpected *u, MPI_Status *status)
 {
     MPI_Count bytes = u->kind == UNEXPECTED_SELF ? u->self->bytes : u->bytes;
     status_set_received(status, u->match.source, u->match.tag, bytes);
+}
+
+/* Looks for a message, describes it, and takes it off the table if the caller wants it. */
+static bool look(int source, int tag, const struct comm *comm, MPI_Status *status, struct unexpected **ret_taken)
+{
+    struct engine *e = engine_of(comm);
+    struct unexpected *u = NULL;
+
+    engine_enter(e);
+    if (e->match.n_unexpected > 0)
+        u = match_find_unexpected(&e->match, comm->context_id + P2P_CONTEXT_USER, source, tag);
+    if (u) {
+        describe(u, status);
+        if (ret_taken) {
+            match_remove_unexpected(&e->match, u);
+            *ret_taken = u;
+        }
+    }
+    engine_leave(e);
+    return u != NULL;
+}
+
+static void wait_for_message(int source, int tag, const struct comm *comm, MPI_Status *status, struct unexpected **ret_taken)
+{
+    struct engine *e = engine_of(comm);
+    struct progress_wait wait;
+    struct queue_record *record = NULL;
+
+    progress_wait_begin(&wait);
+    while (!look(source, tag, comm, status, ret_taken)) {
+        progress_wait_step(&wait);
+        if (__builtin_expect(wait.record && !record, 0)) {
+            engine_enter(e);
+            board_show_wait(e, &record, comm->context_id + P2P_CONTEXT_USER, source,
+                            source < 0 ? -1 : comm_peers(comm)->procs[source], tag);
+            engine_leave(e);
+        }
+    }
+    progress_wait_end(&wait);
+    if (record) {
+        engine_enter(e);
+        board_hide(e, &record);
+        engine_leave(e);
+    }
+}
+
+static bool look_twice(int source, int tag, const struct comm *comm, MPI_Status *status, struct unexpected **ret_taken)
+{
+    if (look(source, tag, comm, status, ret_taken))
+        return true;
+    progress_poll();
+    return look(source, tag, comm, status, ret_taken);
 }
 
 int mpi_probe(int source, int tag, struct comm *comm, MPI_Status *status)
@@ -65,44 +93,45 @@ int mpi_probe(int source, int tag, struct comm *comm, MPI_Status *status)
     if (source == MPI_PROC_NULL)
         status_set_proc_null(status);
     else
-        describe(wait_for_message(source, tag, comm), status);
+        wait_for_message(source, tag, comm, status, NULL);
     return MPI_SUCCESS;
 }
 
 int mpi_iprobe(int source, int tag, struct comm *comm, int *flag, MPI_Status *status)
 {
-    *flag = 1;
     if (source == MPI_PROC_NULL) {
+        *flag = 1;
         status_set_proc_null(status);
-        return MPI_SUCCESS;
+    } else {
+        *flag = look_twice(source, tag, comm, status, NULL);
     }
-    struct unexpected *u = look(source, tag, comm);
-    if (!u) {
-        progress_poll();
-        u = look(source, tag, comm);
-    }
-    *flag = u != NULL;
-    if (u)
-        describe(u, status);
     return MPI_SUCCESS;
 }
 
-static int take(struct unexpected *u, struct comm *comm, struct message **ret_message, MPI_Status *status)
+/* A handle for the message that will be taken. NULL, with the error in *ret_err: no memory, no handle. */
+static struct message *new_message(struct comm *comm, int *ret_err)
 {
     struct message *m = malloc(sizeof *m);
 
-    if (!m)
-        return err_set(MPI_ERR_NO_MEM, "no memory for a message handle");
-    *m = (struct message){.obj = {.refs = 1, .kind = OBJECT_MESSAGE}, .unexpected = u, .comm = comm};
+    if (!m) {
+        *ret_err = err_set(MPI_ERR_NO_MEM, "no memory for a message handle");
+        return NULL;
+    }
+    *m = (struct message){.obj = {.refs = 1, .kind = OBJECT_MESSAGE}, .comm = comm};
     if (!handle_new(&m->obj)) {
         free(m);
-        return err_set(MPI_ERR_NO_MEM, "no handle is left for a message");
+        *ret_err = err_set(MPI_ERR_NO_MEM, "no handle is left for a message");
+        return NULL;
     }
     comm_ref(comm);
-    match_remove_unexpected(u);
-    describe(u, status);
-    *ret_message = m;
-    return MPI_SUCCESS;
+    return m;
+}
+
+static void free_message(struct message *m)
+{
+    comm_unref(m->comm);
+    handle_free(&m->obj);
+    free(m);
 }
 
 static int take_no_proc(struct message **ret_message, MPI_Status *status)
@@ -116,21 +145,35 @@ int mpi_mprobe(int source, int tag, struct comm *comm, struct message **ret_mess
 {
     if (source == MPI_PROC_NULL)
         return take_no_proc(ret_message, status);
-    return take(wait_for_message(source, tag, comm), comm, ret_message, status);
+    int err = MPI_SUCCESS;
+    struct message *m = new_message(comm, &err);
+    if (!m)
+        return err;
+    wait_for_message(source, tag, comm, status, &m->unexpected);
+    *ret_message = m;
+    return MPI_SUCCESS;
 }
 
 int mpi_improbe(int source, int tag, struct comm *comm, int *flag, struct message **ret_message, MPI_Status *status)
 {
-    *flag = 1;
-    if (source == MPI_PROC_NULL)
+    if (source == MPI_PROC_NULL) {
+        *flag = 1;
         return take_no_proc(ret_message, status);
-    struct unexpected *u = look(source, tag, comm);
-    if (!u) {
-        progress_poll();
-        u = look(source, tag, comm);
     }
-    *flag = u != NULL;
-    return u ? take(u, comm, ret_message, status) : MPI_SUCCESS;
+    int err = MPI_SUCCESS;
+    *flag = 0;
+    if (!look_twice(source, tag, comm, status, NULL))
+        return MPI_SUCCESS;
+    struct message *m = new_message(comm, &err);
+    if (!m)
+        return err;
+    /* Another thread may have taken it. */
+    *flag = look(source, tag, comm, status, &m->unexpected);
+    if (*flag)
+        *ret_message = m;
+    else
+        free_message(m);
+    return MPI_SUCCESS;
 }
 
 int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct message **message, struct request **ret_request)
@@ -140,17 +183,20 @@ int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct mes
     *message = NULL;
     if (!m->unexpected)
         return request_publish(request_new_complete(NULL, MPI_PROC_NULL, MPI_ANY_TAG, 0, ret_request), ret_request);
+    struct engine *e = engine_of(m->comm);
+    engine_enter(e);
     struct transfer *t = transfer_new(TRANSFER_RECV, buf, count, datatype, m->unexpected->match.source,
                                       m->unexpected->match.tag, m->comm, P2P_CONTEXT_USER, false);
+    if (t) {
+        inbound_take_unexpected(t, m->unexpected);
+        transfer_left(t);
+    }
+    engine_leave(e);
     if (!t) {
         *message = m;
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
     }
-    inbound_take_unexpected(t, m->unexpected);
-    transfer_left(t);
-    comm_unref(m->comm);
-    handle_free(&m->obj);
-    free(m);
+    free_message(m);
     *ret_request = &t->base;
     return request_publish(MPI_SUCCESS, ret_request);
 }

@@ -24,81 +24,75 @@
 /* Pieces of local memory per process_vm_readv. */
 #define READV_PIECES 64
 
-struct number {
+struct rendezvous_number {
     struct transfer *transfer;
     uint32_t generation;
     uint32_t next_free; /* index + 1 */
 };
 
-static struct number *numbers;
-static uint32_t n_numbers, max_numbers, first_free;
-static struct list sending; /* sends with granted bytes left */
-static struct list starving; /* receives that wait for budget */
-static uint64_t budget_used;
-
-int rendezvous_init(void)
+void rendezvous_init(struct engine *e)
 {
-    list_init(&sending);
-    list_init(&starving);
-    numbers = NULL;
-    n_numbers = max_numbers = first_free = 0;
-    budget_used = 0;
-    return MPI_SUCCESS;
+    list_init(&e->sending);
+    list_init(&e->starving);
+    e->numbers = NULL;
+    e->n_numbers = e->max_numbers = e->first_free_number = 0;
+    e->budget_used = 0;
 }
 
-void rendezvous_deinit(void)
+void rendezvous_deinit(struct engine *e)
 {
-    free(numbers);
-    numbers = NULL;
-    n_numbers = max_numbers = first_free = 0;
+    free(e->numbers);
+    rendezvous_init(e);
 }
 
 bool rendezvous_number(struct transfer *t)
 {
+    struct engine *e = t->engine;
     uint32_t idx;
 
-    if (first_free) {
-        idx = first_free - 1;
-        first_free = numbers[idx].next_free;
+    if (e->first_free_number) {
+        idx = e->first_free_number - 1;
+        e->first_free_number = e->numbers[idx].next_free;
     } else {
-        if (n_numbers == max_numbers) {
-            uint32_t bigger = max_numbers ? 2 * max_numbers : 64;
-            struct number *grown = bigger > NUMBER_INDEX_MASK ? NULL : realloc(numbers, bigger * sizeof *numbers);
+        if (e->n_numbers == e->max_numbers) {
+            uint32_t bigger = e->max_numbers ? 2 * e->max_numbers : 64;
+            struct rendezvous_number *grown = bigger > NUMBER_INDEX_MASK ? NULL : realloc(e->numbers, bigger * sizeof *e->numbers);
             if (!grown)
                 return false;
-            memset(grown + max_numbers, 0, (bigger - max_numbers) * sizeof *grown);
-            numbers = grown;
-            max_numbers = bigger;
+            memset(grown + e->max_numbers, 0, (bigger - e->max_numbers) * sizeof *grown);
+            e->numbers = grown;
+            e->max_numbers = bigger;
         }
-        idx = n_numbers++;
+        idx = e->n_numbers++;
     }
     /* Generations 1 .. 4095: a number is never 0. */
-    numbers[idx].generation = numbers[idx].generation % 4095 + 1;
-    numbers[idx].transfer = t;
-    t->number = numbers[idx].generation << NUMBER_INDEX_BITS | idx;
+    e->numbers[idx].generation = e->numbers[idx].generation % 4095 + 1;
+    e->numbers[idx].transfer = t;
+    t->number = e->numbers[idx].generation << NUMBER_INDEX_BITS | idx;
     return true;
 }
 
 static void give_number(struct transfer *t)
 {
+    struct engine *e = t->engine;
     uint32_t idx = t->number & NUMBER_INDEX_MASK;
 
     if (!t->number)
         return;
-    numbers[idx].transfer = NULL;
-    numbers[idx].next_free = first_free;
-    first_free = idx + 1;
+    e->numbers[idx].transfer = NULL;
+    e->numbers[idx].next_free = e->first_free_number;
+    e->first_free_number = idx + 1;
     t->number = 0;
 }
 
 /* The transfer of this number if it deals with this peer in this direction. */
-static struct transfer *find(uint32_t number, uint32_t world, enum transfer_dir dir)
+static struct transfer *find(const struct engine *e, uint32_t number, uint32_t world, enum transfer_dir dir)
 {
     uint32_t idx = number & NUMBER_INDEX_MASK;
 
-    if (idx >= n_numbers || numbers[idx].generation != number >> NUMBER_INDEX_BITS)
+    if (idx >= e->n_numbers || e->numbers[idx].generation != number >> NUMBER_INDEX_BITS)
         return NULL;
-    struct transfer *t = numbers[idx].transfer;
+    struct transfer *t = e->numbers[idx].transfer;
     return t && t->world == world && t->dir == dir ? t : NULL;
 }
 
@@ -108,7 +102,7 @@ void rendezvous_finish(struct transfer *t, int error)
         joint_leave(t);
     } else if (!list_empty(&t->link)) {
         list_remove(&t->link);
-        outbound_n_waiting--;
+        t->engine->n_waiting--;
     }
     give_number(t);
     transfer_complete(t, error);
@@ -116,9 +110,9 @@ void rendezvous_finish(struct transfer *t, int error)
 
 /* ---- sender ---- */
 
-void rendezvous_on_pull(uint32_t src_world, uint32_t number, const struct msg_pull *pull)
+void rendezvous_on_pull(struct engine *e, uint32_t src_world, uint32_t number, const struct msg_pull *pull)
 {
-    struct transfer *t = find(number, src_world, TRANSFER_SEND);
+    struct transfer *t = find(e, number, src_world, TRANSFER_SEND);
 
     if (!t || (MPI_Count)pull->granted < t->granted || (MPI_Count)pull->granted > t->bytes)
         return;
@@ -126,14 +120,14 @@ void rendezvous_on_pull(uint32_t src_world, uint32_t number, const struct msg_pu
     t->remote = pull->transfer;
     t->granted = (MPI_Count)pull->granted;
     if (list_empty(&t->link)) {
-        list_append(&sending, &t->link);
-        outbound_n_waiting++;
+        list_append(&e->sending, &t->link);
+        e->n_waiting++;
     }
 }
 
-void rendezvous_on_fin(uint32_t src_world, uint32_t number)
+void rendezvous_on_fin(struct engine *e, uint32_t src_world, uint32_t number)
 {
-    struct transfer *t = find(number, src_world, TRANSFER_SEND);
+    struct transfer *t = find(e, number, src_world, TRANSFER_SEND);
 
     if (t)
         rendezvous_finish(t, MPI_SUCCESS);
@@ -142,7 +136,7 @@ void rendezvous_on_fin(uint32_t src_world, uint32_t number)
 /* Sends packets while there is room. Returns how many. */
 static int send_granted(struct transfer *t)
 {
-    struct peer *p = peer_get(t->world);
+    struct peer *p = peer_get(t->engine, t->world);
     uint32_t most = p->local ? ring_max_payload(&link_self.layout.shape.local) / 4 : link_self.packet_bytes;
     int n = 0;
 
@@ -174,6 +168,7 @@ static int send_granted(struct transfer *t)
 
 static void grant(struct transfer *t)
 {
+    struct engine *e = t->engine;
     MPI_Count up_to = t->moved + GRANT_AHEAD;
 
     if (up_to > t->total)
@@ -181,17 +176,17 @@ static void grant(struct transfer *t)
     if (up_to <= t->granted)
         return;
     uint64_t more = (uint64_t)(up_to - t->granted);
-    if (budget_used + more > GRANT_BUDGET) {
+    if (e->budget_used + more > GRANT_BUDGET) {
         if (list_empty(&t->link)) {
-            list_append(&starving, &t->link);
-            outbound_n_waiting++;
+            list_append(&e->starving, &t->link);
+            e->n_waiting++;
         }
         return;
     }
-    budget_used += more;
+    e->budget_used += more;
     t->granted = up_to;
     struct msg_pull pull = {.granted = (uint64_t)up_to, .transfer = t->number};
-    outbound_control(peer_get(t->world), MSG_PULL, t->remote, &pull, sizeof pull);
+    outbound_control(peer_get(t->engine, t->world), MSG_PULL, t->remote, &pull, sizeof pull);
 }
 
 /* Reads the message out of the sender's memory. Returns false when the kernel does not allow it (nothing is lost: pull then). */
@@ -218,9 +213,7 @@ static bool read_memory(struct transfer *t, const struct peer *p, uint64_t addre
 
 void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts *rts, const void *first, uint32_t first_len)
 {
-    struct segment_rank *me = link_self.me;
-    atomic_store_explicit(&me->rendezvous_in, atomic_load_explicit(&me->rendezvous_in, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    t->engine->rendezvous_in++;
     t->world = p->world;
     t->remote = rts->transfer;
     t->total = (MPI_Count)rts->bytes;
@@ -258,9 +251,9 @@ void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts 
     grant(t);
 }
 
-void rendezvous_on_data(uint32_t src_world, uint32_t number, uint64_t offset, const void *payload, uint32_t len)
+void rendezvous_on_data(struct engine *e, uint32_t src_world, uint32_t number, uint64_t offset, const void *payload, uint32_t len)
 {
-    struct transfer *t = find(number, src_world, TRANSFER_RECV);
+    struct transfer *t = find(e, number, src_world, TRANSFER_RECV);
 
     if (!t || offset > (uint64_t)t->granted || len > (uint64_t)t->granted - offset)
         return;
@@ -268,37 +261,37 @@ void rendezvous_on_data(uint32_t src_world, uint32_t number, uint64_t offset, co
         type_cursor_seek(&t->cursor, (MPI_Count)offset);
     type_cursor_unpack(&t->cursor, payload, len);
     t->moved += len;
-    budget_used -= len;
+    e->budget_used -= len;
     board_moved(t);
     if (t->moved == t->total) {
         if (t->base.error)
-            outbound_control(peer_get(t->world), MSG_FINISHED, t->remote, NULL, 0);
+            outbound_control(peer_get(t->engine, t->world), MSG_FINISHED, t->remote, NULL, 0);
         rendezvous_finish(t, t->base.error);
     } else if (t->granted - t->moved <= GRANT_AHEAD / 2) {
         grant(t);
     }
 }
 
-int rendezvous_poll(void)
+int rendezvous_poll(struct engine *e)
 {
     int n = 0;
 
-    list_foreach_safe(it, &sending) {
+    list_foreach_safe(it, &e->sending) {
         struct transfer *t = list_entry(it, struct transfer, link);
         n += send_granted(t);
         if (t->moved == t->bytes) {
             rendezvous_finish(t, MPI_SUCCESS);
         } else if (t->moved == t->granted) {
             list_remove(it);
-            outbound_n_waiting--;
+            e->n_waiting--;
         }
     }
-    list_foreach_safe(it, &starving) {
+    list_foreach_safe(it, &e->starving) {
         struct transfer *t = list_entry(it, struct transfer, link);
-        if (budget_used + GRANT_AHEAD > GRANT_BUDGET)
+        if (e->budget_used + GRANT_AHEAD > GRANT_BUDGET)
             break;
         list_remove(it);
-        outbound_n_waiting--;
+        e->n_waiting--;
         grant(t);
         n++;
     }

@@ -16,8 +16,8 @@
 #include "client/p2p/peer.h"
 #include "client/p2p/transfer.h"
 
-int rendezvous_init(void);
-void rendezvous_deinit(void);
+void rendezvous_init(struct engine *e);
+void rendezvous_deinit(struct engine *e);
 
 /* Gives the transfer a number by which the peer can name it. False: too many (2^20) or no memory. */
 bool rendezvous_number(struct transfer *t);
@@ -28,11 +28,11 @@ void rendezvous_finish(struct transfer *t, int error);
 /* A receive was matched with an announced message: source and tag are in t->base already. */
 void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts *rts, const void *first, uint32_t first_len);
 
-void rendezvous_on_pull(uint32_t src_world, uint32_t number, const struct msg_pull *pull);
-void rendezvous_on_data(uint32_t src_world, uint32_t number, uint64_t offset, const void *payload, uint32_t len);
-void rendezvous_on_fin(uint32_t src_world, uint32_t number);
+void rendezvous_on_pull(struct engine *e, uint32_t src_world, uint32_t number, const struct msg_pull *pull);
+void rendezvous_on_data(struct engine *e, uint32_t src_world, uint32_t number, uint64_t offset, const void *payload, uint32_t len);
+void rendezvous_on_fin(struct engine *e, uint32_t src_world, uint32_t number);
 
 /* Sends what is granted and grants what waits. Called by outbound_poll. */
-int rendezvous_poll(void);
+int rendezvous_poll(struct engine *e);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "client/core/async.h"
 #include "client/core/err.h"
+#include "client/core/handle.h"
 #include "client/link/link.h"
 #include "client/p2p/board.h"
 #include "client/p2p/inbound.h"
@@ -21,55 +22,68 @@ struct pool_chunk {
     struct transfer transfers[POOL_CHUNK];
 };
 
-static struct pool_chunk *chunks;
-static struct transfer *free_transfers; /* linked through `buf` */
-
-static bool pool_grow(void)
+static bool pool_grow(struct engine *e)
 {
     struct pool_chunk *c = malloc(sizeof *c);
 
     if (!c)
         return false;
-    c->next = chunks;
-    chunks = c;
+    c->next = e->chunks;
+    e->chunks = c;
     for (int i = 0; i < POOL_CHUNK; i++) {
-        c->transfers[i].buf = free_transfers;
-        free_transfers = &c->transfers[i];
+        struct transfer *t = &c->transfers[i];
+        struct object place = {.slot = 0};
+        /* In further lanes a request gets its handle without the library lock. */
+        if (e->lane->index != 0)
+            handle_reserve(&place);
+        t->engine = e;
+        t->slot = place.slot;
+        t->buf = e->free_transfers;
+        e->free_transfers = t;
     }
     return true;
 }
 
-void transfer_deinit(void)
+void transfer_deinit(struct engine *e)
 {
-    while (chunks) {
-        struct pool_chunk *c = chunks;
-        chunks = c->next;
+    while (e->chunks) {
+        struct pool_chunk *c = e->chunks;
+        e->chunks = c->next;
+        for (int i = 0; i < POOL_CHUNK && c->transfers[i].slot; i++)
+            handle_unreserve(&(struct object){.slot = c->transfers[i].slot});
         free(c);
     }
-    free_transfers = NULL;
+    e->free_transfers = NULL;
 }
 
 void transfer_destroy(struct request *r)
 {
     struct transfer *t = transfer_of(r);
 
+    struct engine *e = t->engine;
+
     type_unref(t->type);
     comm_unref(t->base.comm);
-    t->buf = free_transfers;
-    free_transfers = t;
+    engine_enter(e);
+    t->buf = e->free_transfers;
+    e->free_transfers = t;
+    engine_leave(e);
 }
 
 static int cancel(struct request *r)
 {
     struct transfer *t = transfer_of(r);
+    struct engine *e = t->engine;
 
     /* A send cannot be called back (deprecated by MPI-4.0 section 3.8.4); a receive can while nothing has matched it. */
-    if (t->dir != TRANSFER_RECV || !t->posted)
-        return MPI_SUCCESS;
-    match_unpost(t);
-    list_remove(&t->link);
-    r->cancelled = true;
-    transfer_complete(t, MPI_SUCCESS);
+    engine_enter(e);
+    if (t->dir == TRANSFER_RECV && t->posted) {
+        match_unpost(&e->match, t);
+        list_remove(&t->link);
+        r->cancelled = true;
+        transfer_complete(t, MPI_SUCCESS);
+    }
+    engine_leave(e);
     return MPI_SUCCESS;
 }
 
@@ -77,12 +91,14 @@ static int start(struct request *r)
 {
     struct transfer *t = transfer_of(r);
 
+    engine_enter(t->engine);
     transfer_rewind(t);
     if (t->dir == TRANSFER_SEND)
         transfer_start_send(t);
     else
         transfer_start_recv(t);
     transfer_left(t);
+    engine_leave(t->engine);
     return MPI_SUCCESS;
 }
 
@@ -92,12 +108,16 @@ static const struct request_ops persistent_ops = {.destroy = transfer_destroy, .
 struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count, struct datatype *type, int rank, int tag,
                               struct comm *comm, enum p2p_context context, bool persistent)
 {
-    if (!free_transfers && !pool_grow())
+    struct engine *e = engine_of(comm);
+
+    if (!e->free_transfers && !pool_grow(e))
         return NULL;
-    struct transfer *t = free_transfers;
-    free_transfers = t->buf;
+    struct transfer *t = e->free_transfers;
+    e->free_transfers = t->buf;
 
     request_init(&t->base, persistent ? &persistent_ops : &transfer_ops, comm, persistent);
+    t->base.obj.slot = t->slot;
+    t->base.lane = comm->lane->index != 0 ? comm->lane : NULL;
     comm_ref(comm);
     type_ref(type);
     t->dir = dir;
@@ -123,7 +143,7 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
 
 void transfer_left(struct transfer *t)
 {
-    if (t->base.complete || t->bytes < ASYNC_MIN_BYTES || t->context != t->base.comm->context_id + P2P_CONTEXT_USER)
+    if (request_is_complete(&t->base) || t->bytes < ASYNC_MIN_BYTES || t->context != t->base.comm->context_id + P2P_CONTEXT_USER)
         return;
     t->helped = true;
     async_begin();
@@ -131,7 +151,7 @@ void transfer_left(struct transfer *t)
 
 void transfer_rewind(struct transfer *t)
 {
-    t->base.complete = false;
+    request_set_complete(&t->base, false);
     t->base.active = true;
     t->base.cancelled = false;
     t->base.error = MPI_SUCCESS;
@@ -157,7 +177,7 @@ int transfer_judge_length(const struct transfer *t, MPI_Count n_bytes)
 
 void transfer_complete(struct transfer *t, int error)
 {
-    board_hide(&t->record);
+    board_hide(t->engine, &t->record);
     if (t->helped) {
         t->helped = false;
         async_end();
@@ -168,14 +188,15 @@ void transfer_complete(struct transfer *t, int error)
 /* A message to this process itself: handed to a posted receive, or kept. */
 static void send_to_self(struct transfer *t)
 {
-    struct transfer *recv = match_arrived(t->context, t->base.comm->rank, t->tag);
+    struct match *match = &t->engine->match;
+    struct transfer *recv = match_arrived(match, t->context, t->base.comm->rank, t->tag);
     bool copy = !recv && t->blocking && t->mode != P2P_SYNCHRONOUS;
     size_t len = copy ? (size_t)t->bytes : 0;
     struct unexpected *u = malloc(sizeof *u + len);
 
     if (!u) {
         if (recv)
-            match_post(recv);
+            match_post(match, recv);
         transfer_complete(t, err_set(MPI_ERR_NO_MEM, "no memory to keep a message of %lld bytes to this rank itself",
                                      (long long)t->bytes));
         return;
@@ -192,8 +213,8 @@ static void send_to_self(struct transfer *t)
         inbound_take_unexpected(recv, u);
         return;
     }
-    match_add_unexpected(u);
-    board_show_unexpected(u);
+    match_add_unexpected(match, u);
+    board_show_unexpected(t->engine, u);
     if (copy) {
         transfer_pack_all(t->type, t->count, t->buf, u->payload, len);
         transfer_complete(t, MPI_SUCCESS);
@@ -207,7 +228,7 @@ void transfer_start_send(struct transfer *t)
     else if (t->world == link_self.world_rank)
         send_to_self(t);
     else
-        outbound_send(peer_get(t->world), t);
+        outbound_send(peer_get(t->engine, t->world), t);
 }
 
 void transfer_start_recv(struct transfer *t)
@@ -217,15 +238,16 @@ void transfer_start_recv(struct transfer *t)
         transfer_complete(t, MPI_SUCCESS);
         return;
     }
-    if (match_n_unexpected > 0) {
-        struct unexpected *u = match_find_unexpected(t->context, t->rank, t->tag);
+    struct match *match = &t->engine->match;
+    if (match->n_unexpected > 0) {
+        struct unexpected *u = match_find_unexpected(match, t->context, t->rank, t->tag);
         if (u) {
-            match_remove_unexpected(u);
+            match_remove_unexpected(match, u);
             inbound_take_unexpected(t, u);
             return;
         }
     }
-    match_post(t);
+    match_post(match, t);
     if (t->blocking)
         board_defer(t);
     else

@@ -11,6 +11,7 @@
 #include "client/core/group.h"
 #include "client/core/request.h"
 #include "client/datatype/datatype.h"
+#include "client/p2p/engine.h"
 #include "client/p2p/match.h"
 #include "client/p2p/p2p.h"
 #include "proto/queue.h"
@@ -19,6 +20,8 @@ enum transfer_dir { TRANSFER_SEND, TRANSFER_RECV };
 
 struct transfer {
     struct request base;
+    struct engine *engine;
+    uint32_t slot;     /* of the handle table, for good; 0: a new one each time */
     uint8_t dir;       /* enum transfer_dir */
     uint8_t mode;      /* enum p2p_mode; sends */
     bool blocking;     /* the caller waits inside the library: no board record until it has waited long */
@@ -77,7 +80,7 @@ void transfer_complete(struct transfer *t, int error);
 void transfer_destroy(struct request *r);
 
 /* Frees the pool. */
-void transfer_deinit(void);
+void transfer_deinit(struct engine *e);
 
 /* The call that started it returns and leaves it unfinished. */
 void transfer_left(struct transfer *t);

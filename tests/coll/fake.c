@@ -475,7 +475,7 @@ static struct {
 } pollers[8];
 static int n_pollers;
 
-int progress_n_sleepers; /* one thread: nobody sleeps beside it */
+_Atomic int progress_n_sleepers; /* one thread: nobody sleeps beside it */
 
 void progress_wake_now(void)
 {
