@@ -6,6 +6,7 @@ const struct variable variables[] = {
     {"MOTET_DEBUG", "library", "", "handles: list the handles that a program has not freed"},
     {"MOTET_THREAD_LEVEL", "library", "as asked for", "single, funneled, serialized or multiple: the level that programs get"},
     {"MOTET_PROGRESS", "library", "", "none: no helper thread advances transfers while the program computes"},
+    {"MOTET_LANES", "library", "8 up to 32 ranks of a node, 4 up to 96", "sets of rings for threads of different communicators; 1: the common one alone"},
     {"MOTET_COLL_TABLE", "library", "collectives.json in the configuration folder", "file with rules for the choice of collective algorithms"},
     {"MOTET_COLL_*", "library", "by the rules", "algorithm of one collective, as MOTET_COLL_BCAST"},
     {"MOTET_UNIVERSE_SIZE", "library", "size of the job", "value of the attribute MPI_UNIVERSE_SIZE"},
