@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/core/err.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,15 +16,18 @@ static _Thread_local struct {
     char text[ERR_DETAIL_BYTES];
 } detail;
 
-/* The last errors of this thread that the application got, of different classes. */
-#define N_KEPT     4
+/* The last errors that the application got, of all threads. No thread-local memory: as soon as one variable of the library is in the static
+ * block of that, all are, and Python's dlopen finds little room there. */
+#define N_KEPT     32
 #define KEPT_BYTES (ERR_DETAIL_BYTES + 256) /* the function's and the object's name besides */
 
-static _Thread_local struct {
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
     int mpi_class; /* 0: none */
+    pthread_t thread;
     char text[KEPT_BYTES];
 } kept[N_KEPT];
-static _Thread_local unsigned n_kept;
+static unsigned n_kept; /* the next one is written at n_kept % N_KEPT */
 
 void err_record(int mpi_class, const char *fmt, ...)
 {
@@ -45,22 +49,27 @@ void err_keep(int code, const char *function, const char *object_name)
 {
     if (!detail.text[0] || (code != detail.mpi_class && code != MPI_ERR_IN_STATUS))
         return;
-    unsigned i = 0;
-    while (i < N_KEPT && kept[i].mpi_class != detail.mpi_class)
-        i++;
-    if (i == N_KEPT)
-        i = n_kept++ % N_KEPT;
+    pthread_mutex_lock(&kept_lock);
+    unsigned i = n_kept++ % N_KEPT;
     kept[i].mpi_class = detail.mpi_class;
+    kept[i].thread = pthread_self();
     snprintf(kept[i].text, sizeof(kept[i].text), "%s%s%s: %s", function, *object_name ? " on " : "", object_name, detail.text);
+    pthread_mutex_unlock(&kept_lock);
 }
 
-const char *err_kept(int mpi_class)
+bool err_kept(int mpi_class, char *text, size_t n_bytes)
 {
-    for (unsigned i = 0; i < N_KEPT; i++) {
-        if (mpi_class != MPI_SUCCESS && kept[i].mpi_class == mpi_class)
-            return kept[i].text;
+    bool found = false;
+
+    pthread_mutex_lock(&kept_lock);
+    for (unsigned back = 1; back <= N_KEPT && mpi_class != MPI_SUCCESS && !found; back++) {
+        unsigned i = (n_kept - back) % N_KEPT;
+        found = kept[i].mpi_class == mpi_class && pthread_equal(kept[i].thread, pthread_self());
+        if (found)
+            snprintf(text, n_bytes, "%s", kept[i].text);
     }
-    return NULL;
+    pthread_mutex_unlock(&kept_lock);
+    return found;
 }
 
 void err_blame(struct comm *comm)

@@ -13,6 +13,9 @@
 #ifndef MOTET_CLIENT_CORE_ERR_H
 #define MOTET_CLIENT_CORE_ERR_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 struct comm;
 
 #define ERR_DETAIL_BYTES 512
@@ -34,9 +37,9 @@ const char *err_detail(int mpi_class);
  * What MPI_ERR_IN_STATUS stands for is kept under the class that is in the status. */
 void err_keep(int code, const char *function, const char *object_name);
 
-/* "FUNCTION on OBJECT: DETAIL" of the last error of this class that the application got in this thread, NULL when it is not known any
+/* "FUNCTION on OBJECT: DETAIL" of the last error of this class that the application got in this thread; false when it is not known any
  * more. */
-const char *err_kept(int mpi_class);
+bool err_kept(int mpi_class, char *text, size_t n_bytes);
 
 /* After err_set(): the error belongs to this communicator though it is no argument of the call (MPI_Wait and its like:
  * the request's). The binding raises it there; the communicator must live until the semantics function has returned

@@ -287,9 +287,10 @@ int mpi_error_string(int errorcode, char *string, int *resultlen)
         *resultlen = snprintf(string, MPI_MAX_ERROR_STRING, "%s", text);
         return MPI_SUCCESS;
     }
-    const char *last = err_kept(errorcode);
-    int n = last ? snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s (last: %s)", errcode_name(errorcode), text, last)
-                 : snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s", errcode_name(errorcode), text);
+    char last[MPI_MAX_ERROR_STRING];
+    bool known = err_kept(errorcode, last, sizeof last);
+    int n = snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s%s%s%s", errcode_name(errorcode), text, known ? " (last: " : "",
+                     known ? last : "", known ? ")" : "");
     *resultlen = n < MPI_MAX_ERROR_STRING ? n : MPI_MAX_ERROR_STRING - 1;
     return MPI_SUCCESS;
 }
