@@ -18,6 +18,17 @@ static inline void thread_pause(void)
 #endif
 }
 
+/* Begins to fetch the cache line of an address for writing. */
+static inline void thread_prefetch_own(const void *address)
+{
+#if defined(__x86_64__)
+    /* What __builtin_prefetch emits only for processors named to the compiler; those without it take it for no operation. */
+    __asm__ __volatile__("prefetchw %0" : : "m"(*(const char *)address));
+#else
+    __builtin_prefetch(address, 1);
+#endif
+}
+
 /* Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: for ever). Works across processes on shared memory.
  * Returns 0 when woken or the word differs, -ETIMEDOUT, or -EINTR. */
 int thread_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/thread.h"
 #include "proto/bell.h"
 
 #define RING_LINE         64u
@@ -141,6 +142,15 @@ static inline struct ring_slot *ring_claim(struct ring_producer *p, uint32_t len
     return slot;
 }
 
+/* Slots that the producer takes into its cache ahead of their use. A stream of messages otherwise waits for each line in turn to come back
+ * from the consumer's cache: stores leave a processor in order. */
+#define RING_AHEAD 8u
+static inline void ring_own_ahead(const struct ring_producer *p)
+{
+    if (p->mask + 1 - (p->tail - p->head_seen) > RING_AHEAD)
+        thread_prefetch_own(&p->slots[(p->tail + RING_AHEAD) & p->mask]);
+}
+
 /* Publishes the claimed slot and tells the consumer if it does not look by itself. */
 static inline void ring_publish(struct ring_producer *p)
 {
@@ -160,6 +170,7 @@ static inline void ring_publish(struct ring_producer *p)
         atomic_store_explicit(&slot->turn, turn, memory_order_release);
     }
     bell_notify(&p->bell, &p->shared->active);
+    ring_own_ahead(p);
 }
 
 /* Free positions as far as the producer knows without looking. */
