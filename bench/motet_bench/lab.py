@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two nodes on one network, made by motet-lab, in which every implementation and raw TCP run."""
+"""A cluster made by motet-lab: by default two nodes on one network, in which every implementation and raw TCP run."""
 import json
 import os
 import stat
@@ -10,21 +10,23 @@ PORT = 7700
 
 
 class Lab:
-    """Up from construction to `down`. `rate` is a tc rate ("1gbit") or None."""
+    """Up from construction to `down`. `rate` is a tc rate ("1gbit") of every network, or None. `networks`: their nodes by name; `rates`: those of
+    single networks."""
 
-    network = 'lan'
-    nodes = ['n1', 'n2']
-
-    def __init__(self, motet, folder, rate=None):
+    def __init__(self, motet, folder, rate=None, networks=None, rates=None):
+        networks = networks or {'lan': ['n1', 'n2']}
+        self.network = next(iter(networks))  # the first, or only one
+        self.nodes = list(dict.fromkeys(node for nodes in networks.values() for node in nodes))
         self.motet_lab = motet.path('motet-lab')
         self.name = f'bench-{os.getpid()}-{rate or "full"}'
         self.rate = rate
         self.port = PORT
         file = os.path.join(folder, f'{self.name}.lab')
         with open(file, 'w', encoding='ascii') as out:
-            out.write(f'[network {self.network}]\nprovider = tcp\nnodes = {" ".join(self.nodes)}\n')
-            if rate:
-                out.write(f'rate = {rate}\n')
+            for network, nodes in networks.items():
+                out.write(f'[network {network}]\nprovider = tcp\nnodes = {" ".join(nodes)}\n')
+                if (rates or {}).get(network, rate):
+                    out.write(f'rate = {(rates or {}).get(network, rate)}\n')
         shell.run([self.motet_lab, 'up', '--name', self.name, '--watch', os.getpid(), file], 120)
         os.unlink(file)
         state = json.loads(shell.run([self.motet_lab, 'status', '--name', self.name, '--json'], 30)[0])

@@ -2,6 +2,7 @@
 #include "client/coll/hierarchy.h"
 
 #include "client/coll/algorithms.h"
+#include "client/coll/hierarchy_chain.h"
 #include "client/core/err.h"
 
 #include <string.h>
@@ -13,8 +14,7 @@
 /* ---- the place of a rank
  * ---------------------------------------------------------------------------------------------------- */
 
-/* Node of a group that speaks with the parent. */
-static int entry_node(const struct place *p, int group)
+int place_entry_node(const struct place *p, int group)
 {
     if (p->tree->parent[group] >= 0)
         return p->tree->edge[group].to;
@@ -36,7 +36,7 @@ int place_node_above(const struct place *p, int group)
     const struct levels_edge *edge = &p->tree->edge[group];
     int parent = p->tree->parent[group];
     if (p->at_entry_only || group == p->partner)
-        return entry_node(p, parent);
+        return place_entry_node(p, parent);
     if (p->root >= 0 && p->tree->parent[parent] < 0 && edge->from != p->root_node &&
         levels_gateways(p->levels, p->root_node, edge->to) == edge->gateways)
         return p->root_node;
@@ -85,7 +85,7 @@ bool place_find(struct schedule *s, struct levels *levels, int root, struct plac
         .root_node = root_node,
         .partner = -1,
     };
-    int entry = entry_node(ret_place, group);
+    int entry = place_entry_node(ret_place, group);
     for (int i = 0; i < n; i++) {
         int node = levels->nodes[first + i];
         if (node == root_node)
@@ -238,6 +238,10 @@ void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_C
     struct place p;
     if (!place_find(s, levels, root, &p))
         return;
+    if (chain_suits(levels, count, type)) {
+        chain_bcast(s, &p, buf, count, type);
+        return;
+    }
     MPI_Count piece = piece_of(levels, count, type);
     for (MPI_Count at = 0; at < count; at += piece)
         pass_down(s, &p, datatype_at(type, buf, at), count - at < piece ? count - at : piece, type);
@@ -316,9 +320,13 @@ void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *sen
     struct place p;
     if (!find_for_reduction(s, levels, op, root, &p))
         return;
+    if (op->commutative && chain_suits(levels, count, type)) {
+        chain_reduce(s, &p, send, recv, count, type, op);
+        return;
+    }
     MPI_Count piece = piece_of(levels, count, type);
     bool is_root = p.whole.rank == root, is_top = place_is_entry(&p) && p.tree->parent[p.my_group] < 0;
-    int top_group = p.tree->order[0], top = place_leader_of(&p, entry_node(&p, top_group));
+    int top_group = p.tree->order[0], top = place_leader_of(&p, place_entry_node(&p, top_group));
     void *acc = is_root || !place_leads(&p) ? NULL : schedule_temp_typed(s, piece, type);
     void *other = place_leads(&p) && levels->n_groups > 1 ? schedule_temp_typed(s, piece, type) : NULL;
     for (MPI_Count at = 0; at < count; at += piece) {
@@ -389,11 +397,14 @@ void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *
     struct place p;
     if (!find_for_reduction(s, levels, op, -1, &p))
         return;
-    meet_as_equals(&p, !op->commutative);
     if (levels->n_groups == 1)
         allreduce_of_nodes(s, &p, send, recv, count, type, op);
-    else
+    else if (op->commutative && chain_suits(levels, count, type))
+        chain_allreduce(s, &p, send, recv, count, type, op);
+    else {
+        meet_as_equals(&p, !op->commutative);
         allreduce_in_groups(s, &p, send, recv, count, type, op);
+    }
 }
 
 /* ---- scans

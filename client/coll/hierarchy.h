@@ -94,6 +94,8 @@ static inline bool place_has_parent(const struct place *p)
 }
 /* This rank speaks with a group as one of its parent's. */
 bool place_has_child(const struct place *p, int group);
+/* Node of a group that speaks with the parent; of the root's group, the root's or one that speaks with a child. */
+int place_entry_node(const struct place *p, int group);
 /* Node of the parent's group that speaks with a group. */
 int place_node_above(const struct place *p, int group);
 

@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 700 /* bytes; odd enough to be told from sums of other sizes */
+#define BLOCK 700   /* bytes; odd enough to be told from sums of other sizes */
+#define LONG  70000 /* for what travels in segments */
 
 static MPI_Comm comm;
 static int rank, size, n_failed;
@@ -70,27 +71,29 @@ enum limit {
     OF_PAIRS,     /* a block for every pair of ranks on different sides */
 };
 
+static long payload = BLOCK; /* of the operation that is tested */
+
 static long limit_of(enum limit limit, int a, int b, int root)
 {
     if (!is_tree)
-        return limit == OF_PAIRS ? (long)BLOCK * size * size : limit < OF_SENDERS ? BLOCK : (long)BLOCK * size;
+        return limit == OF_PAIRS ? payload * size * size : limit < OF_SENDERS ? payload : payload * size;
     switch (limit) {
     case ONE_PAYLOAD:
-        return BLOCK;
+        return payload;
     case NOTHING_BACK:
-        return is_behind(b, a, root) ? 0 : BLOCK;
+        return is_behind(b, a, root) ? 0 : payload;
     case NOTHING_OUT:
-        return is_behind(a, b, root) ? 0 : BLOCK;
+        return is_behind(a, b, root) ? 0 : payload;
     case OF_SENDERS:
-        return (long)BLOCK * n_behind(a, b);
+        return payload * n_behind(a, b);
     case TO_ROOT:
-        return is_behind(a, b, root) ? 0 : (long)BLOCK * n_behind(a, b);
+        return is_behind(a, b, root) ? 0 : payload * n_behind(a, b);
     case OF_RECEIVERS:
-        return (long)BLOCK * n_behind(b, a);
+        return payload * n_behind(b, a);
     case FROM_ROOT:
-        return is_behind(b, a, root) ? 0 : (long)BLOCK * n_behind(b, a);
+        return is_behind(b, a, root) ? 0 : payload * n_behind(b, a);
     case OF_PAIRS:
-        return (long)BLOCK * n_behind(a, b) * n_behind(b, a);
+        return payload * n_behind(a, b) * n_behind(b, a);
     }
     return 0;
 }
@@ -110,8 +113,8 @@ static void end(const char *what, enum limit limit, int root)
         for (int b = 0; b < fake_networks_n(); b++) {
             long got = fake_networks_bytes(a, b), most = limit_of(limit, a, b, root);
             if (!judged && got)
-                printf("%s, %s, root %d: %ld blocks from network %d to %d, expected at most %ld\n", what, comm_name, root, got / BLOCK, a,
-                       b, most / BLOCK);
+                printf("%s, %s, root %d: %ld blocks from network %d to %d, expected at most %ld\n", what, comm_name, root, got / payload, a,
+                       b, most / payload);
             if (judged && got > most && n_failed++ < 5)
                 printf("%s, %s, root %d: %ld bytes cross the border from network %d to %d, expected at most %ld\n", what, comm_name,
                        root, got, a, b, most);
@@ -154,6 +157,27 @@ static void test_rooted(char *one, char *all)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         end("ibcast", NOTHING_BACK, root);
     }
+}
+
+/* Payloads that travel in segments: still once over each border. */
+static void test_long(void)
+{
+    char *in = calloc(1, LONG), *out = calloc(1, LONG);
+    payload = LONG;
+    for (int root = 0; root < size; root++) {
+        begin();
+        MPI_Bcast(in, LONG, MPI_BYTE, root, comm);
+        end("long bcast", NOTHING_BACK, root);
+        begin();
+        MPI_Reduce(in, out, LONG, MPI_BYTE, MPI_BOR, root, comm);
+        end("long reduce", NOTHING_OUT, root);
+    }
+    begin();
+    MPI_Allreduce(in, out, LONG, MPI_BYTE, MPI_BOR, comm);
+    end("long allreduce", ONE_PAYLOAD, 0);
+    payload = BLOCK;
+    free(in);
+    free(out);
 }
 
 static void test_unrooted(char *one, char *all, char *other)
@@ -256,6 +280,7 @@ static void test_comm(const char *name, MPI_Op ordered)
     test_rooted(one, blocks);
     test_unrooted(one, blocks, others);
     test_in_rows(one, others, ordered);
+    test_long();
     free(one);
     free(blocks);
     free(others);
