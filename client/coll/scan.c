@@ -1,46 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * MPI_Scan and MPI_Exscan: recursive doubling (Hillis and Steele 1986, on blocks of ranks).
- *
- * In round k the ranks that differ in bit k exchange the combined operand of their blocks of 2^k ranks; what
- * comes from below also goes into the result. ceil(log2 p)(alpha + n beta + 2 n gamma). The order of operands
- * is kept. A block that is cut off at the end of the ranks is never needed by a higher one, so any p will do.
- */
-#include "client/coll/coll.h"
+/* MPI_Scan and MPI_Exscan: choice. */
+#include "client/coll/algorithms.h"
 #include "client/coll/hierarchy.h"
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
-
-/* `result` gets the operands of all ranks below (and, if inclusive, this one's). */
-static void scan_doubling(struct schedule *s, const void *send, void *result, MPI_Count count,
-                          struct datatype *type, struct op *op, bool inclusive)
-{
-    int rank = s->view.rank, size = s->view.size;
-    void *block = schedule_temp_typed(s, count, type), *other = schedule_temp_typed(s, count, type);
-    bool has_result = inclusive;
-    schedule_copy(s, send, count, type, block, count, type);
-    if (inclusive)
-        schedule_copy(s, send, count, type, result, count, type);
-    for (int mask = 1; mask < size; mask *= 2) {
-        int peer = rank ^ mask;
-        if (peer >= size)
-            continue;
-        schedule_sendrecv(s, block, count, type, peer, other, count, type, peer);
-        if (peer < rank) {
-            if (has_result)
-                schedule_reduce(s, other, result, count, type, op);
-            else
-                schedule_copy(s, other, count, type, result, count, type);
-            has_result = true;
-            schedule_reduce(s, other, block, count, type, op);
-        } else {
-            schedule_reduce(s, block, other, count, type, op);
-            void *swap = block;
-            block = other;
-            other = swap;
-        }
-    }
-}
 
 static void scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type, struct op *op,
                  bool inclusive)

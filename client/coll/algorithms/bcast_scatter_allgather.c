@@ -26,7 +26,7 @@ static MPI_Count cut_bytes(const struct cut *cut, int first, int end)
     return cut_first(cut, end) - cut_first(cut, first);
 }
 
-static void scatter_binomial(struct schedule *s, const struct cut *cut)
+static void spread(struct schedule *s, const struct cut *cut)
 {
     int size = s->view.size, relative = (s->view.rank - cut->root + size) % size;
     int mask = 1;
@@ -69,7 +69,7 @@ void bcast_scatter_allgather(struct schedule *s, void *buf, MPI_Count count, str
     cut.bytes = dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)cut.n_bytes);
     if (!dense && s->view.rank == root)
         schedule_copy(s, buf, count, type, cut.bytes, cut.n_bytes, coll_byte());
-    scatter_binomial(s, &cut);
+    spread(s, &cut);
     pass_round(s, &cut);
     if (!dense && s->view.rank != root)
         schedule_copy(s, cut.bytes, cut.n_bytes, coll_byte(), buf, count, type);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Bcast of short messages: a binomial tree.
+ *
+ * The rank that differs from its parent in the lowest set bit receives from it and serves the subtrees below that bit,
+ * largest first. ceil(log2 p) (alpha + n beta).
+ */
+#include "client/coll/algorithms.h"
+
+void bcast_binomial(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+{
+    int size = s->view.size;
+    int relative = (s->view.rank - root + size) % size;
+    int mask = 1;
+    while (mask < size && !(relative & mask))
+        mask *= 2;
+    if (relative)
+        schedule_recv(s, buf, count, type, (relative - mask + root) % size);
+    mask /= 2;
+    if (mask == 1 && relative + 1 < size) { /* one child: no request */
+        schedule_send(s, buf, count, type, (relative + 1 + root) % size);
+        return;
+    }
+    for (; mask > 0; mask /= 2)
+        if (relative + mask < size)
+            schedule_isend(s, buf, count, type, (relative + mask + root) % size);
+    schedule_wait(s);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Scatter and MPI_Scatterv of long blocks: from the root to everybody.
+ *
+ * The root sends to every rank. (p - 1) alpha + n beta at the root; no byte is moved twice.
+ */
+#include "client/coll/algorithms.h"
+
+#define WINDOW 64 /* sends of the root under way at a time, as in gather_linear.c */
+
+void scatter_linear(struct schedule *s, const struct blocks *send, void *recv, MPI_Count recv_count,
+                    struct datatype *recv_type, int root)
+{
+    int rank = s->view.rank, size = s->view.size;
+    if (rank != root) {
+        if (recv_count * recv_type->size > 0)
+            schedule_recv(s, recv, recv_count, recv_type, root);
+        return;
+    }
+    int under_way = 0;
+    for (int k = 1; k < size; k++) {
+        int to = (root + k) % size;
+        if (blocks_bytes(send, to) == 0)
+            continue;
+        schedule_isend(s, blocks_at(send, to), blocks_count(send, to), blocks_type(send, to), to);
+        if (++under_way % WINDOW == 0)
+            schedule_wait(s);
+    }
+    if (recv != MPI_IN_PLACE)
+        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root), recv,
+                      recv_count, recv_type);
+    schedule_wait(s);
+}
