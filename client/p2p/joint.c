@@ -8,10 +8,13 @@
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
 
-/* Below this the hand-shake costs more than the second core brings (bench/run --only node). */
-#define JOINT_MIN_BYTES (512u << 10)
-/* Large enough that a system call is cheap beside it, small enough that nobody waits long for the other's last one. */
-#define JOINT_CHUNK_BYTES (128u << 10)
+/* Below this the hand-shake costs more than the second core brings (bench/run --only node). Who has sent several messages and waits for all
+ * of them copies well without it up to the second limit: then the receiver always has one to read. */
+#define JOINT_MIN_BYTES        (64u << 10)
+#define JOINT_MIN_WINDOW_BYTES (512u << 10)
+/* An eighth of the message: large enough that a system call is cheap beside it, small enough that nobody waits long for the other's last one. */
+#define JOINT_MIN_CHUNK_BYTES (16u << 10)
+#define JOINT_MAX_CHUNK_BYTES (128u << 10)
 #define JOINT_FAILED      UINT32_MAX
 /* Offers looked at in one poll: messages are matched nearly in order. */
 #define OFFERS_PER_POLL 4
@@ -21,15 +24,26 @@ static int *counter(const struct transfer *t)
     return t->dir == TRANSFER_SEND ? &t->engine->n_offers : &t->engine->n_joining;
 }
 
-static uint32_t n_chunks(MPI_Count bytes)
+/* Both sides know the length of the message, and so where its chunks begin. */
+static MPI_Count chunk_bytes(MPI_Count bytes)
 {
-    return (uint32_t)((bytes + JOINT_CHUNK_BYTES - 1) / JOINT_CHUNK_BYTES);
+    MPI_Count part = bytes / 8;
+
+    return part < JOINT_MIN_CHUNK_BYTES ? JOINT_MIN_CHUNK_BYTES : part > JOINT_MAX_CHUNK_BYTES ? JOINT_MAX_CHUNK_BYTES : part;
 }
 
-static size_t chunk_len(MPI_Count bytes, uint32_t chunk)
+static uint32_t n_chunks(MPI_Count bytes)
 {
-    MPI_Count left = bytes - (MPI_Count)chunk * JOINT_CHUNK_BYTES;
-    return left < JOINT_CHUNK_BYTES ? (size_t)left : JOINT_CHUNK_BYTES;
+    return (uint32_t)((bytes + chunk_bytes(bytes) - 1) / chunk_bytes(bytes));
+}
+
+/* Where a chunk begins, and its length. */
+static size_t chunk_at(MPI_Count bytes, uint32_t chunk, size_t *ret_len)
+{
+    MPI_Count at = chunk * chunk_bytes(bytes), left = bytes - at;
+
+    *ret_len = (size_t)(left < chunk_bytes(bytes) ? left : chunk_bytes(bytes));
+    return (size_t)at;
 }
 
 void joint_leave(struct transfer *t)
@@ -54,7 +68,7 @@ uint32_t joint_offer(struct transfer *t)
 {
     struct queue_record *r = t->record;
 
-    if (t->bytes < JOINT_MIN_BYTES || !r)
+    if (t->bytes < (t->blocking ? JOINT_MIN_BYTES : JOINT_MIN_WINDOW_BYTES) || !r)
         return 0;
     /* relaxed: the announcement's release publishes them. */
     atomic_store_explicit(&r->joint_target, 0, memory_order_relaxed);
@@ -78,7 +92,7 @@ static bool help(struct transfer *t)
         joint_leave(t);
         return false;
     }
-    size_t off = (size_t)chunk * JOINT_CHUNK_BYTES, len = chunk_len(t->bytes, chunk);
+    size_t len, off = chunk_at(t->bytes, chunk, &len);
     struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off, .iov_len = len};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)(target + off), .iov_len = len};
     ssize_t put = process_vm_writev(peer_pid(peer_get(t->engine, t->world)), &local, 1, &remote, 1, 0);
@@ -99,7 +113,7 @@ static bool help(struct transfer *t)
 /* Reads one chunk out of the sender's memory. */
 static bool read_chunk(const struct transfer *t, const struct peer *p, uint64_t address, uint32_t chunk)
 {
-    size_t off = (size_t)chunk * JOINT_CHUNK_BYTES, len = chunk_len(t->total, chunk);
+    size_t len, off = chunk_at(t->total, chunk, &len);
     struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off, .iov_len = len};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)(address + off), .iov_len = len};
 
