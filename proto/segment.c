@@ -70,6 +70,10 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
     l->distances_off = at;
     at += (size_t)shape->n_networks * shape->n_networks;
 
+    l->closed_off = at = page_align(at);
+    l->closed_stride = ((size_t)shape->n_world + 63) & ~(size_t)63;
+    at += l->closed_stride * shape->n_channels;
+
     l->bells_off = at = page_align(at);
     at += sizeof(struct bell) * shape->n_channels;
 

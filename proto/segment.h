@@ -4,7 +4,8 @@
  * ranks, so messages may wait in it for a rank that has not started. All ranks of the job on the node and the daemon map it; no
  * one else can. It is sparse: pages exist for what was used.
  *
- * Contents, in order: header, table of world ranks, table of nodes, table of networks, who is on them and how far they are apart, one bell per channel, one area per local rank (bell, board of
+ * Contents, in order: header, table of world ranks, table of nodes, table of networks, who is on them and how far they are apart, who is closed for each channel,
+ * one bell per channel, one area per local rank (bell, board of
  * queue records, what it is doing), rings rank to rank (one per ordered pair and lane), rings rank to channel and channel to rank, cells of the exchange. A channel thread has one
  * bell (and one eventfd) per job, so that no job can touch what wakes another one.
  */
@@ -21,7 +22,7 @@
 #include "proto/ring.h"
 
 #define SEGMENT_MAGIC     0x4d4f5453u /* "MOTS" */
-#define SEGMENT_VERSION   6u
+#define SEGMENT_VERSION   7u
 #define SEGMENT_MAX_LOCAL 256u
 #define SEGMENT_NODE_NAME 64u
 #define SEGMENT_JOB_NAME  64u
@@ -103,7 +104,7 @@ struct segment_rank {
 /* Offsets from the start of the segment. */
 struct segment_layout {
     struct segment_shape shape;
-    size_t world_off, nodes_off, networks_off, on_network_off, distances_off, bells_off, ranks_off, rank_stride, board_off, calls_off; /* the last two: within a rank's area */
+    size_t world_off, nodes_off, networks_off, on_network_off, distances_off, closed_off, closed_stride, bells_off, ranks_off, rank_stride, board_off, calls_off; /* the last two: within a rank's area */
     size_t local_off, local_stride;                                 /* ring of (lane, producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride;                /* ring of (rank, channel) */
     size_t exchange_off, exchange_stride;                           /* cell of (slot, row, rank) */
@@ -138,6 +139,13 @@ static inline uint8_t *segment_on_network(void *base, const struct segment_layou
 static inline uint8_t *segment_network_distance(void *base, const struct segment_layout *l, uint32_t from, uint32_t to)
 {
     return (uint8_t *)base + l->distances_off + (size_t)from * l->shape.n_networks + to;
+}
+
+/* A byte for each world rank: 1 while this channel sets aside what is for it (daemon/channel/aside.c). Written by the channel; ranks then send it
+ * nothing this way. */
+static inline _Atomic uint8_t *segment_closed_at(void *base, const struct segment_layout *l, uint32_t channel)
+{
+    return (_Atomic uint8_t *)(void *)((char *)base + l->closed_off + l->closed_stride * channel);
 }
 
 /* Bell of channel `channel` for this job; the up ring of local rank r has bit r. */

@@ -62,9 +62,9 @@ int outbox_init(struct outbox *box, uint32_t lane);
 void outbox_deinit(struct outbox *box);
 /* The ring to a rank of this node. Never NULL; the pointer stays valid. */
 struct ring_producer *outbox_local(struct outbox *box, uint32_t local_rank);
-/* The ring to the channel that leads to another node now, or NULL while there is no way. `large`: traffic that may be spread
- * over several channels in proportion to their speed. Lane 0 only. */
-struct ring_producer *outbox_remote(struct outbox *box, uint32_t node, bool large);
+/* The ring to the channel that leads to a rank of another node now, or NULL while there is no way or the channel has closed the rank.
+ * `large`: traffic that may be spread over several channels in proportion to their speed. Lane 0 only. */
+struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node, bool large);
 
 /* The last message of this rank left through a channel: its thread, perhaps on this very core, has to run before anything can come of it.
  * Set by whoever publishes in lane 0. */

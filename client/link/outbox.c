@@ -70,7 +70,13 @@ static struct ring_producer *channel_ring(struct outbox *box, uint32_t channel)
     return &box->producers[idx];
 }
 
-struct ring_producer *outbox_remote(struct outbox *box, uint32_t node, bool large)
+static bool is_closed(uint32_t channel, uint32_t world_rank)
+{
+    return channel < link_self.n_channels &&
+           atomic_load_explicit(&segment_closed_at(link_self.base, &link_self.layout, channel)[world_rank], memory_order_relaxed) != 0;
+}
+
+struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node, bool large)
 {
     uint32_t slot = segment_node_at(link_self.base, &link_self.layout, node)->slot;
 
@@ -91,5 +97,5 @@ struct ring_producer *outbox_remote(struct outbox *box, uint32_t node, bool larg
             at = (uint16_t)(at - hop_share(wide));
         }
     }
-    return way == HOP_NONE ? NULL : channel_ring(box, hop_channel(way));
+    return way == HOP_NONE || is_closed(hop_channel(way), world_rank) ? NULL : channel_ring(box, hop_channel(way));
 }

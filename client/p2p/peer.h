@@ -60,7 +60,7 @@ static inline int32_t peer_pid(const struct peer *p)
 /* Ring towards it now, NULL while there is no way. */
 static inline struct ring_producer *peer_ring(struct peer *p, bool large)
 {
-    return p->local ? p->ring : outbox_remote(&p->engine->outbox, p->node, large);
+    return p->local ? p->ring : outbox_remote(&p->engine->outbox, p->world, p->node, large);
 }
 
 #endif

@@ -408,7 +408,7 @@ void channel_snapshot(struct channel *ch)
 static void check_drained(struct channel *ch)
 {
     bool done = list_empty(&ch->active_flows) && list_empty(&ch->busy_links) && list_empty(&ch->holding) &&
-                ch->n_parked == 0 && !tx_has_work(ch);
+                ch->n_parked == 0 && ch->n_aside_blocks == 0 && !tx_has_work(ch);
 
     if (!done && ch->now_ns < ch->drain_until_ns)
         return;
@@ -481,7 +481,7 @@ uint64_t channel_next_ns(const struct channel *ch)
      * so. */
     if (!list_empty(&ch->holding) || !list_empty(&ch->busy_links) || !list_empty(&ch->dirty_flows) ||
         ch->n_detaching > 0 || !list_empty(&ch->jobs_gone) || ch->drain_until_ns != 0 || ch->credit.n > 0 ||
-        ch->n_parked > 0) {
+        ch->n_parked > 0 || ch->n_asides > 0) {
         uint64_t soon = ch->now_ns + CLOCK_NS_PER_MS;
         if (soon < due)
             due = soon;

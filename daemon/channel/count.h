@@ -26,6 +26,7 @@
     X(ACKS_IN, "acks_in")                                                                                    \
     X(DUPLICATES, "duplicates")                                                                              \
     X(CONGESTED, "congestion_marks")     /* set here */                                                      \
+    X(ASIDE, "messages_aside")           /* set aside for a rank without credit or a node without a way */    \
     X(HELD, "messages_held")             /* waited for a rank that does not drain */                         \
     X(REFUSED, "packets_refused")        /* not taken: rank over its hold, or job not known yet */           \
     X(STOPS, "stops_heard")              /* a destination rank does not drain */                             \

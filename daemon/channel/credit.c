@@ -85,6 +85,14 @@ bool credit_take(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
     return true;
 }
 
+bool credit_is_stopped(const struct credit *c, uint64_t job, uint32_t rank)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->stops[i].rank == rank && c->stops[i].job == job)
+            return c->stops[i].stopped || c->stops[i].n_parked > 0;
+    return false;
+}
+
 bool credit_park(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 {
     if (!credit_stop(c, job, rank, now_ns))

@@ -38,6 +38,8 @@ bool credit_stop(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 void credit_go(struct credit *c, uint64_t job, uint32_t rank);
 /* May a new message go to this rank now? Each true for a stopped rank uses up its trickle. */
 bool credit_take(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns);
+/* Is it stopped, or do refused messages wait for it? Uses up nothing. */
+bool credit_is_stopped(const struct credit *c, uint64_t job, uint32_t rank);
 /* A message to this rank was refused and is to be parked. False if it cannot be. */
 bool credit_park(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns);
 /* May a parked message go now? If so it counts as gone. */

@@ -65,6 +65,7 @@ int cmd_job_new(struct channel *ch, const struct cmd_job *config, struct channel
     if (job->hold_max == 0)
         job->hold_max = 1;
     job->bell = segment_channel_bell(config->segment, &job->layout, ch->idx);
+    job->closed = segment_closed_at(config->segment, &job->layout, ch->idx);
     for (uint32_t r = 0; r < s->n_local; r++) {
         struct up *up = &job->ups[r];
         struct down *down = &job->downs[r];
@@ -177,6 +178,7 @@ void job_detach(struct channel *ch, struct channel_job *job)
             forget_up(ch, &job->ups[r]);
             hold_release(ch, &job->downs[r]);
         }
+        aside_release(ch, job);
         struct channel_job **at = bucket(ch, job->config.job);
         while (*at != job)
             at = &(*at)->hash_next;
@@ -235,7 +237,7 @@ void job_answers(struct channel *ch)
         struct channel_job *job = list_entry(it, struct channel_job, node);
         for (uint32_t r = 0; r < job->n_local; r++) {
             struct up *up = &job->ups[r];
-            if (!up->draining || (!up->gone && !up->poisoned && ring_peek(&up->ring)))
+            if (!up->draining || (!up->gone && !up->poisoned && (up->n_aside > 0 || ring_peek(&up->ring))))
                 continue;
             struct cmd_event event = {.type = EVENT_RANK_DETACHED, .job = job->config.job, .rank = r};
             if (!cmd_event(ch, &event))

@@ -110,6 +110,7 @@ struct up {
     bool poisoned;      /* rubbish was found: not read any more */
     bool gone;          /* detached */
     bool draining;      /* to be answered when empty */
+    uint32_t n_aside;   /* of its messages that are set aside */
     const char *poison; /* not yet reported */
     uint64_t last_ns;
 };
@@ -134,6 +135,16 @@ struct down {
     uint32_t n_told;
 };
 
+/* Messages for a rank to which none can go now. */
+struct aside {
+    struct channel_job *job;
+    uint32_t rank;
+    uint32_t head, tail; /* blocks of records: wire header and payload, one after the other */
+    uint32_t off;        /* of the first record in the first block */
+    uint32_t n_blocks;
+};
+#define ASIDE_MAX CREDIT_STOPS
+
 struct channel_job {
     struct list node;
     struct cmd_job config;
@@ -141,6 +152,7 @@ struct channel_job {
     struct segment_world *world; /* own copies */
     struct segment_node *nodes;
     struct bell *bell;
+    _Atomic uint8_t *closed; /* in the segment, by world rank: 1 where messages are set aside */
     struct channel_job *hash_next;
     uint32_t n_local, n_words, hold_max;
     bool attached, detached;
@@ -201,6 +213,8 @@ struct channel {
     struct list holding;
     uint64_t held_bytes;
     struct credit credit;
+    struct aside asides[ASIDE_MAX];
+    uint32_t n_asides, n_aside_blocks;
     uint32_t *parked, n_parked; /* blocks with messages that were refused */
     uint64_t park_ns;           /* when they are looked at next */
     uint32_t n_detaching;
@@ -302,6 +316,20 @@ uint32_t tx_poll(struct channel *ch, uint32_t budget);
 /* True if a ring has a message that could be taken now. */
 bool tx_has_work(struct channel *ch);
 void tx_activate_up(struct channel *ch, struct up *up);
+/* May a message go to this rank of another node now? 0: yes, through *ret_flow, and there is a block for it; TX_E_BLOCKED: window and
+ * blocks are used up; TX_E_CLOSED: it has no credit, or its node no way. */
+enum { TX_E_BLOCKED = 1, TX_E_CLOSED, TX_E_POISON };
+int tx_admit(struct channel *ch, const struct channel_job *job, uint32_t rank, struct flow **ret_flow);
+
+/* aside.c */
+enum { ASIDE_E_FULL = 1 };
+/* The messages set aside for this rank, or NULL: it is open. */
+struct aside *aside_find(struct channel *ch, const struct channel_job *job, uint32_t rank);
+/* Sets a message aside and closes its destination. 0, or ASIDE_E_FULL. */
+int aside_add(struct channel *ch, struct channel_job *job, const struct wire_header *h, const void *payload);
+/* Sends what can go. Returns how many messages. */
+uint32_t aside_poll(struct channel *ch, uint32_t budget);
+void aside_release(struct channel *ch, const struct channel_job *job);
 
 /* send.c */
 /* The flow to the node of this slot, for its present incarnation. */

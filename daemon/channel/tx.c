@@ -20,13 +20,52 @@
 /* Packets kept for a node to which there is no way now. */
 #define STRANDED_MAX 32u
 
-enum { TX_E_BLOCKED = 1, TX_E_POISON };
-
 static int poison(struct up *up, const char *why)
 {
     up->poisoned = true;
     up->poison = why;
     return TX_E_POISON;
+}
+
+int tx_admit(struct channel *ch, const struct channel_job *job, uint32_t rank, struct flow **ret_flow)
+{
+    struct flow *f = send_flow(ch, job->nodes[job->world[rank].node].slot);
+
+    /* A node that cannot be reached must not take the blocks that others need. */
+    if (f->no_route_ns != 0 && flow_tx_pending(&f->tx) >= STRANDED_MAX)
+        return TX_E_CLOSED;
+    if (flow_tx_room(&f->tx) == 0 ||
+        ch->pool.n_use[BLOCK_FLOW] + ch->pool.n_use[BLOCK_ORPHAN] + ch->n_aside_blocks >= ch->tx_max ||
+        ch->pool.n_free <= ch->n_receives / 4)
+        return TX_E_BLOCKED;
+    if (ch->credit.n > 0 && !credit_take(&ch->credit, job->config.job, rank, ch->now_ns))
+        return TX_E_CLOSED;
+    *ret_flow = f;
+    return 0;
+}
+
+static void describe(const struct channel *ch, const struct up *up, const struct ring_slot *slot, uint32_t len, uint32_t peer,
+                     struct wire_header *h)
+{
+    *h = (struct wire_header){
+        .magic = WIRE_MAGIC,
+        .version = WIRE_VERSION,
+        .type = WIRE_DATA,
+        .flow_channel = (uint8_t)ch->idx,
+        .src_node = ch->node_id,
+        .dst_node = up->job->nodes[up->job->world[peer].node].node_id,
+        .src_epoch = ch->epoch,
+        .job = up->job->config.job,
+        .len = len,
+        .src_rank = up->world,
+        .dst_rank = peer,
+        .msg_kind = slot->kind,
+        .msg_flags = slot->flags,
+        .msg_context = slot->context,
+        .msg_source = slot->source,
+        .msg_tag = slot->tag,
+        .msg_order = slot->order,
+    };
 }
 
 /* Takes one message. 0, TX_E_BLOCKED, or TX_E_POISON. */
@@ -47,52 +86,29 @@ static int take(struct channel *ch, struct up *up, const struct ring_slot *slot)
         return poison(up, "payload outside of the ring");
 
     const struct segment_world *to = &job->world[peer];
-    const struct segment_node *node = &job->nodes[to->node];
-    struct wire_header local, *h = &local;
-    struct flow *f = NULL;
-    uint32_t block = BLOCK_NONE;
-
-    if (node->slot != 0) {
-        f = send_flow(ch, node->slot);
-        /* A node that cannot be reached must not take the blocks that others need. */
-        if (f->no_route_ns != 0 && flow_tx_pending(&f->tx) >= STRANDED_MAX)
-            return TX_E_BLOCKED;
-        if (flow_tx_room(&f->tx) == 0 ||
-            ch->pool.n_use[BLOCK_FLOW] + ch->pool.n_use[BLOCK_ORPHAN] >= ch->tx_max ||
-            ch->pool.n_free <= ch->n_receives / 4)
-            return TX_E_BLOCKED;
-        if (ch->credit.n > 0 && !credit_take(&ch->credit, job->config.job, peer, ch->now_ns))
-            return TX_E_BLOCKED;
-        block = pool_take(&ch->pool, BLOCK_FLOW);
-        h = arena_header(&ch->hub->arena, block);
-    }
-    *h = (struct wire_header){
-        .magic = WIRE_MAGIC,
-        .version = WIRE_VERSION,
-        .type = WIRE_DATA,
-        .flow_channel = (uint8_t)ch->idx,
-        .src_node = ch->node_id,
-        .dst_node = node->node_id,
-        .src_epoch = ch->epoch,
-        .job = job->config.job,
-        .len = len,
-        .src_rank = up->world,
-        .dst_rank = peer,
-        .msg_kind = slot->kind,
-        .msg_flags = slot->flags,
-        .msg_context = slot->context,
-        .msg_source = slot->source,
-        .msg_tag = slot->tag,
-        .msg_order = slot->order,
-    };
-    if (!f) {
+    struct wire_header local;
+    if (job->nodes[to->node].slot == 0) {
         bool kept = false;
-        if (hold_deliver(ch, job, to->local, h, payload, BLOCK_NONE, &kept) != 0)
+        describe(ch, up, slot, len, peer, &local);
+        if (hold_deliver(ch, job, to->local, &local, payload, BLOCK_NONE, &kept) != 0)
             return TX_E_BLOCKED;
         count_add(&ch->count, COUNT_MSGS_LOCAL, 1);
     } else {
-        memcpy(h + 1, payload, len);
-        send_add(ch, f, block);
+        struct flow *f;
+        int rc = ch->n_asides > 0 && aside_find(ch, job, peer) ? TX_E_CLOSED : tx_admit(ch, job, peer, &f);
+        if (rc == TX_E_BLOCKED)
+            return rc;
+        if (rc == TX_E_CLOSED) {
+            describe(ch, up, slot, len, peer, &local);
+            if (aside_add(ch, job, &local, payload) != 0)
+                return TX_E_BLOCKED;
+        } else {
+            uint32_t block = pool_take(&ch->pool, BLOCK_FLOW);
+            struct wire_header *h = arena_header(&ch->hub->arena, block);
+            describe(ch, up, slot, len, peer, h);
+            memcpy(h + 1, payload, len);
+            send_add(ch, f, block);
+        }
     }
     ring_advance(&up->ring, len);
     count_add(&ch->count, COUNT_MSGS_UP, 1);
@@ -184,6 +200,8 @@ uint32_t tx_poll(struct channel *ch, uint32_t budget)
     uint32_t n = 0;
 
     hear_bells(ch);
+    if (ch->n_asides > 0)
+        n += aside_poll(ch, budget);
     if (!list_empty(&ch->ups_quiet)) {
         struct list *first = ch->ups_quiet.next;
         list_remove(first);

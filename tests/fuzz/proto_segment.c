@@ -29,10 +29,12 @@ static void follow(const struct segment_shape *s)
     need(l.networks_off >= l.nodes_off + sizeof(struct segment_node) * (size_t)s->n_nodes);
     need(l.on_network_off >= l.networks_off + sizeof(struct segment_network) * (size_t)s->n_networks);
     need(l.distances_off >= l.on_network_off + (size_t)s->n_networks * s->n_nodes);
-    need(l.bells_off >= l.distances_off + (size_t)s->n_networks * s->n_networks);
+    need(l.closed_off >= l.distances_off + (size_t)s->n_networks * s->n_networks);
+    need(l.closed_stride >= s->n_world && l.bells_off >= l.closed_off + l.closed_stride * s->n_channels);
     need(l.ranks_off >= l.bells_off + sizeof(struct bell) * (size_t)s->n_channels);
     need(l.board_off >= sizeof(struct segment_rank));
-    need(l.rank_stride >= l.board_off + sizeof(struct queue_record) * (size_t)s->board_records);
+    need(l.calls_off >= l.board_off + sizeof(struct queue_record) * (size_t)s->board_records);
+    need(l.rank_stride >= l.calls_off + sizeof(struct calls_board));
     need(l.local_off >= l.ranks_off + l.rank_stride * s->n_local);
     need(l.up_off >= l.local_off + l.local_stride * s->n_local * s->n_local * s->n_lanes);
     need(l.down_off >= l.up_off + l.up_stride * s->n_local * s->n_channels);

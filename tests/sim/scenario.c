@@ -20,6 +20,8 @@
 #include "traffic.h"
 
 #define RANKS 4u
+/* So many messages fit into what is held for a rank and what is set aside. */
+#define N_HEEDLESS 120u
 #define JOB   4711u
 
 /* Two ranks on the first node (0 and 1) and two on the last (2 and 3), each using channel 0 of its node. */
@@ -79,6 +81,7 @@ static struct world *world_new(uint32_t topology)
                                       .n_local = 2,
                                       .n_channels = n->n_nics,
                                       .board_records = 64,
+                                      .n_lanes = 1,
                                       .local = {4, 4096},
                                       .up = {64, 65536},
                                       .down = {64, 65536}};
@@ -240,6 +243,85 @@ static void test_rank_that_does_not_drain(void **state)
     world_free(w);
 }
 
+static bool is_closed(struct world *w, uint32_t from, uint32_t to)
+{
+    return atomic_load(&segment_closed_at(w->segments[from / 2], &w->layout, 0)[to]) != 0;
+}
+
+/* Rank 0 floods rank 2, which reads nothing, and talks to rank 3 by the same ring. Rank 3 gets all of it at once. `heeds`: rank 0 keeps what is for
+ * rank 2 while it is closed. When rank 2 reads again, it is open and gets all. */
+static void flood_and_talk(bool heeds)
+{
+    struct world *w = world_new(1);
+    uint32_t n_flood = 0, n_pings = 0, n_read = 0;
+    bool waiting = false, closed = false;
+    uint64_t sent_ns = 0, worst_ns = 0, start = w->s.now_ns;
+
+    while (w->s.now_ns - start < 5 * CLOCK_NS_PER_S) {
+        if (!waiting && put(w, 0, 3, 8, n_pings & 0xff)) {
+            waiting = true;
+            sent_ns = w->s.now_ns;
+        }
+        closed |= is_closed(w, 0, 2);
+        if (n_flood < (heeds ? 2000u : N_HEEDLESS) && !(heeds && is_closed(w, 0, 2)))
+            n_flood += put(w, 0, 2, 4000, n_flood & 0xff);
+        step(w);
+        if (get(w, 3) >= 0) {
+            n_pings++;
+            waiting = false;
+            if (w->s.now_ns - sent_ns > worst_ns)
+                worst_ns = w->s.now_ns - sent_ns;
+        }
+    }
+    assert_true(closed);
+    assert_true(heeds ? n_flood < 2000 : n_flood == N_HEEDLESS);
+    assert_true(worst_ns < 5 * CLOCK_NS_PER_MS);
+    assert_true(n_pings > 10000);
+    start = w->s.now_ns;
+    while (n_read < n_flood || is_closed(w, 0, 2)) {
+        assert_true(w->s.now_ns - start < 5 * CLOCK_NS_PER_S);
+        step(w);
+        for (int32_t tag; (tag = get(w, 2)) >= 0; n_read++)
+            ;
+    }
+    world_free(w);
+}
+
+static void test_rank_that_floods_one_and_talks_to_another(void **state)
+{
+    (void)state;
+    flood_and_talk(true);
+}
+
+/* The same where the rank is late to see that its destination is closed: what it puts into its ring is set aside, too. */
+static void test_rank_that_floods_what_is_closed(void **state)
+{
+    (void)state;
+    flood_and_talk(false);
+}
+
+/* The job ends while messages for a rank that does not drain are set aside: their blocks come home. */
+static void test_what_is_set_aside_ends_with_its_job(void **state)
+{
+    struct world *w = world_new(1);
+    uint64_t start = w->s.now_ns;
+    struct cmd cmd = {.type = CMD_DETACH_JOB, .job = w->views[0][0]};
+
+    (void)state;
+    while (!is_closed(w, 0, 2)) {
+        assert_true(w->s.now_ns - start < 5 * CLOCK_NS_PER_S);
+        put(w, 0, 2, 4000, 1);
+        step(w);
+    }
+    cluster_command(&w->s, w->s.nodes[0].nics[0].ch, &cmd);
+    while (!happened(w, EVENT_JOB_DETACHED)) {
+        assert_true(w->s.now_ns - start < 10 * CLOCK_NS_PER_S);
+        step(w);
+    }
+    assert_false(is_closed(w, 0, 2));
+    world_free(w);
+}
+
 /* The only wire is cut for longer than nodes may be unreachable. The packets are given up; afterwards the
  * flow goes on. */
 static void test_unreachable_and_back(void **state)
@@ -352,6 +434,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rank_that_does_not_drain),
+        cmocka_unit_test(test_rank_that_floods_one_and_talks_to_another),
+        cmocka_unit_test(test_rank_that_floods_what_is_closed),
+        cmocka_unit_test(test_what_is_set_aside_ends_with_its_job),
         cmocka_unit_test(test_unreachable_and_back),
         cmocka_unit_test(test_gateway_dies),
         cmocka_unit_test(test_poisoned_ring),

@@ -113,6 +113,7 @@ static void make_part(struct sim *s, struct job *j, uint32_t node)
         .n_local = p->n_local,
         .n_channels = n->n_nics,
         .board_records = 64,
+        .n_lanes = 1,
         .local = {4, 4096},
         .up = {8u << sim_draw(s, 3), 16384},
         .down = {8u << sim_draw(s, 3), 16384},
@@ -292,6 +293,9 @@ static void be_evil(struct sim *s, struct job *j, struct rank *k)
     uint8_t *slots = (uint8_t *)up->slots;
     struct bell *bell = segment_channel_bell(p->segment, &p->layout, c);
 
+    _Atomic uint8_t *closed = segment_closed_at(p->segment, &p->layout, c);
+
+    atomic_store(&closed[sim_draw(s, j->n_world)], (uint8_t)sim_draw(s, 256));
     for (uint32_t i = 0; i < 40; i++)
         slots[sim_draw(s, (up->mask + 1) * sizeof *up->slots)] = (uint8_t)sim_draw(s, 256);
     /* A slot that is published, with fields of every kind of nonsense. */
@@ -381,6 +385,10 @@ static bool send(struct sim *s, uint32_t job, uint32_t r)
         if (way == HOP_NONE)
             return false;
         c = hop_channel(way);
+        /* Now and then a rank does not see that its destination is closed, or does not care. */
+        const struct part *p = &j->parts[k->node];
+        if (atomic_load(&segment_closed_at(p->segment, &p->layout, c)[dst]) != 0 && sim_draw(s, 16) != 0)
+            return false;
     }
     static const uint32_t limits[] = {28, 200, 2000, SIM_PACKET - 4};
     uint32_t len = 4 + (uint32_t)sim_draw(s, 1 + limits[sim_draw(s, 4)]);
