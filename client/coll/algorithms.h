@@ -43,7 +43,6 @@ void allgather_recursive_doubling(struct schedule *s, const struct blocks *recv)
 void allgather_bruck(struct schedule *s, const struct blocks *recv);
 void allgather_ring(struct schedule *s, const struct blocks *recv);
 
-void alltoall_copy_own(struct schedule *s, const struct blocks *send, const struct blocks *recv);
 void alltoall_bruck(struct schedule *s, const struct blocks *send, const struct blocks *recv);
 void alltoall_linear(struct schedule *s, const struct blocks *send, const struct blocks *recv);
 void alltoall_pairwise(struct schedule *s, const struct blocks *send, const struct blocks *recv);

@@ -4,13 +4,6 @@
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
-void alltoall_copy_own(struct schedule *s, const struct blocks *send, const struct blocks *recv)
-{
-    int rank = s->view.rank;
-    schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank),
-                  blocks_at(recv, rank), blocks_count(recv, rank), blocks_type(recv, rank));
-}
-
 /* In place: what leaves is packed aside first. Fills *ret_send with dense blocks of bytes. */
 static void set_aside(struct schedule *s, const struct blocks *recv, struct blocks *ret_send)
 {

@@ -5,7 +5,7 @@
  * Everything posted, nearest ranks first, in windows. (p - 1)(alpha + n beta) with all transfers overlapping. Empty blocks of the v and w
  * forms send nothing.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/own_block.h"
 
 /* Transfers under way at a time: the match queues stay short, every neighbour stays busy. */
 #define WINDOW 32
@@ -27,9 +27,9 @@ void alltoall_linear(struct schedule *s, const struct blocks *send, const struct
                 schedule_isend(s, blocks_at(send, to), blocks_count(send, to), blocks_type(send, to), to);
         }
         if (start == 1)
-            alltoall_copy_own(s, send, recv);
+            own_block_copy(s, send, recv);
         schedule_wait(s);
     }
     if (size == 1)
-        alltoall_copy_own(s, send, recv);
+        own_block_copy(s, send, recv);
 }

@@ -5,12 +5,12 @@
  * In round k with the ranks k above and k below. (p - 1)(alpha + n beta); each rank sends one and receives one message
  * at a time, so no receiver is crowded.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/own_block.h"
 
 void alltoall_pairwise(struct schedule *s, const struct blocks *send, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
-    alltoall_copy_own(s, send, recv);
+    own_block_copy(s, send, recv);
     for (int k = 1; k < size; k++) {
         int to = (rank + k) % size, from = (rank - k + size) % size;
         if (blocks_bytes(send, to) == 0)

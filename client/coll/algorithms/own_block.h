@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a rank sends to itself in an alltoall, for the algorithms of that. */
+#ifndef MOTET_CLIENT_COLL_ALGORITHMS_OWN_BLOCK_H
+#define MOTET_CLIENT_COLL_ALGORITHMS_OWN_BLOCK_H
+
+#include "client/coll/algorithms.h"
+
+static inline void own_block_copy(struct schedule *s, const struct blocks *send, const struct blocks *recv)
+{
+    int rank = s->view.rank;
+    schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank),
+                  blocks_at(recv, rank), blocks_count(recv, rank), blocks_type(recv, rank));
+}
+
+#endif
