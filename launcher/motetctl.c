@@ -81,6 +81,7 @@ struct arguments {
     uint32_t rank, limit; /* limit 0: the daemon's */
     bool has_rank, json;
     uint64_t watch_ns; /* 0: once */
+    bool with_local;   /* `info` of this node: what needs no daemon belongs to it */
     json_t *request;   /* without id; NULL: `report` asks */
     int (*report)(int fd, const struct motetctl_report *what);
     char given[64]; /* letters of the options that were given */
@@ -248,6 +249,20 @@ static int show_local(bool json)
     return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
 }
 
+/* The tables of motetctl_local() as keys of the daemon's row. */
+static void add_local(json_t *row)
+{
+    json_t *local = motetctl_local(), *part;
+    size_t i;
+
+    json_array_foreach(local, i, part) {
+        json_t *rows = json_object_get(part, "rows");
+        json_object_set(row, json_string_value(json_object_get(part, "subject")),
+                        json_array_size(rows) == 1 ? json_array_get(rows, 0) : rows);
+    }
+    json_decref(local);
+}
+
 /* Asks once and prints. Returns the exit code. */
 static int ask(int fd, const struct arguments *a, json_int_t id)
 {
@@ -268,6 +283,8 @@ static int ask(int fd, const struct arguments *a, json_int_t id)
         return EXIT_FAILED;
     json_t *data = json_object_get(answer, "data");
     if (a->json) {
+        if (a->with_local && json_is_object(json_array_get(data, 0)))
+            add_local(json_array_get(data, 0));
         json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
         putchar('\n');
     } else {
@@ -311,7 +328,8 @@ int main(int argc, char **argv)
     const bool alone = argc - optind == 1; /* a command of one word */
     if (alone && strcmp(argv[optind], "local") == 0)
         return show_local(a.json);
-    if (alone && strcmp(argv[optind], "info") == 0 && !a.json && !a.node && !a.watch_ns)
+    a.with_local = alone && strcmp(argv[optind], "info") == 0 && !a.node;
+    if (a.with_local && !a.json && !a.watch_ns)
         show_local(false);
     rc = parse_command(argc - optind, argv + optind, &a);
     if (rc == 0)

@@ -501,6 +501,16 @@ def test_local_needs_no_daemon():
     assert "MOTET_DEBUG" in ctl("local").stdout
 
 
+def test_info_as_data_tells_of_the_installation_too(daemon):
+    d = daemon(reply([{"node": "n1"}]))
+    row, = json.loads(ctl("-s", d.path, "-J", "info").stdout)
+    assert row["node"] == "n1" and row["installation"]["abi"] == "1.0" and row["installation"]["thread_level"] == "multiple"
+    assert "tcp" in row["installation"]["providers"] and row["installation"]["version"]
+    assert {"variable": "MOTET_CHECK", "default": "1"}.items() <= next(v for v in row["variables"] if v["variable"] == "MOTET_CHECK").items()
+    other, = json.loads(ctl("-s", d.path, "-J", "-N", "n2", "info").stdout)
+    assert other == {"node": "n1"}
+
+
 def test_info_tells_of_the_installation_too(daemon):
     done = ctl("-s", daemon(reply([{"node": "n1"}])).path, "info")
     assert done.returncode == 0 and "MOTET_CHECK" in done.stdout and "n1" in done.stdout
