@@ -72,8 +72,10 @@ static const json_t *entered(const struct gathering *g, const json_t *member)
     return json_object_get(json_object_get(member, "entered"), g->first->form);
 }
 
-static void miss(struct gathering *g, size_t rank)
+static void miss(const struct picture *p, struct gathering *g, size_t rank)
 {
+    if (p->ranks[rank].mood == MOOD_UNSEEN)
+        return; /* nobody knows where it is */
     g->n_missing += !g->missing[rank];
     g->missing[rank] = true;
 }
@@ -84,7 +86,7 @@ static void find_missing(struct picture *p, struct gathering *g)
         const json_t *member = member_of(p, g, r);
         json_int_t behind = (g->first->sequence - picture_number(entered(g, member), "count")) & (ROUND - 1);
         if (member && !g->inside[r] && behind > 0 && behind < ROUND / 2)
-            miss(g, r);
+            miss(p, g, r);
     }
     if (g->n_missing > 0 && !is_persistent(g))
         return;
@@ -95,7 +97,7 @@ static void find_missing(struct picture *p, struct gathering *g)
             picture_number(e->row, "communicator") != g->first->communicator || picture_number(e->row, "tag") != tag_of(g->first))
             continue;
         if (is_persistent(g) || !member_of(p, g, (size_t)e->to))
-            miss(g, (size_t)e->to);
+            miss(p, g, (size_t)e->to);
     }
 }
 

@@ -8,7 +8,7 @@
 
 #include "launcher/motetctl_waits.h"
 
-const char *const picture_moods[MOOD_N] = {"computing", "waiting", "stopped", "out of MPI", "ended"};
+const char *const picture_moods[MOOD_N] = {"computing", "waiting", "stopped", "out of MPI", "ended", "unseen"};
 
 /* ---- values ---- */
 
@@ -113,7 +113,7 @@ static void take_ranks(struct picture *p, const json_t *rows, const json_t *late
     const json_t *row, *again;
     size_t i, k = 0;
 
-    p->ranks = picture_zeroed(json_array_size(rows), sizeof *p->ranks);
+    p->ranks = picture_zeroed(json_array_size(rows) + json_array_size(p->queues), sizeof *p->ranks);
     json_array_foreach(rows, i, row) {
         if (!picture_of_job(p, row))
             continue;
@@ -128,6 +128,25 @@ static void take_ranks(struct picture *p, const json_t *rows, const json_t *late
                                                        .in_mpi = there && is_in_mpi(row, again),
                                                        .asleep = there && asleep(row, again)};
     }
+    qsort(p->ranks, p->n_ranks, sizeof *p->ranks, by_number);
+}
+
+/* Adds the ranks that others wait for and that no node has told of. */
+static void take_unseen(struct picture *p)
+{
+    const json_t *row;
+    size_t i, n_seen = p->n_ranks, n = n_seen;
+
+    json_array_foreach(p->queues, i, row) {
+        const json_t *peer = json_object_get(row, "peer_world");
+        if (picture_of_job(p, row) && json_is_integer(peer) && json_integer_value(peer) >= 0 &&
+            picture_find_rank(p, json_integer_value(peer)) < 0)
+            p->ranks[n++] = (struct picture_rank){.number = json_integer_value(peer), .node = "", .mood = MOOD_UNSEEN};
+    }
+    qsort(p->ranks + n_seen, n - n_seen, sizeof *p->ranks, by_number);
+    for (i = n_seen; i < n; i++)
+        if (i == n_seen || p->ranks[i].number != p->ranks[p->n_ranks - 1].number)
+            p->ranks[p->n_ranks++] = p->ranks[i];
     qsort(p->ranks, p->n_ranks, sizeof *p->ranks, by_number);
 }
 
@@ -240,6 +259,7 @@ void picture_make(const char *job, const json_t *ranks, const json_t *queues, co
 {
     *ret_picture = (struct picture){.job = job, .queues = queues, .findings = json_array()};
     take_ranks(ret_picture, ranks, later);
+    take_unseen(ret_picture);
     take_members(ret_picture, communicators);
     take_queues(ret_picture);
     drop_young(ret_picture);
@@ -428,6 +448,8 @@ const char *picture_rank_does(const struct picture *p, size_t rank, char text[PI
     case MOOD_WAITING:
         snprintf(text, PICTURE_WORDS, "is %.240s", in_calls(p, rank, call));
         return text;
+    case MOOD_UNSEEN:
+        return "is on a node that does not answer";
     case MOOD_GONE:
     case MOOD_N:
         break;

@@ -23,6 +23,7 @@ enum picture_mood {
     MOOD_STOPPED, /* by a signal */
     MOOD_LEFT,    /* has left MPI in order */
     MOOD_GONE,    /* has ended */
+    MOOD_UNSEEN,  /* its node has not answered */
     MOOD_N
 };
 extern const char *const picture_moods[MOOD_N];

@@ -24,7 +24,7 @@ static void find_who_can_go_on(struct picture *p)
     for (size_t r = 0; r < p->n_ranks; r++) {
         struct picture_rank *rank = &p->ranks[r];
         /* A stopped one may be continued. Of one that waits with nothing on its board it is not known what for. */
-        rank->can_go_on = rank->mood == MOOD_FREE || rank->mood == MOOD_STOPPED ||
+        rank->can_go_on = rank->mood == MOOD_FREE || rank->mood == MOOD_STOPPED || rank->mood == MOOD_UNSEEN ||
                           (rank->mood == MOOD_WAITING && !rank->has_edges);
         n_free += rank->can_go_on;
     }
@@ -104,15 +104,17 @@ static void find_mismatches(struct picture *p, const struct picture_edge *e)
     }
 }
 
-/* One finding for each rank that is gone or stopped and that others wait for. */
+/* One finding for each rank that is gone, stopped or not seen, and that others wait for. */
 static void find_waits_for_the_gone(struct picture *p)
 {
     bool *waiting = picture_zeroed(p->n_ranks, sizeof *waiting);
+    static const char *const kinds[MOOD_N] = {
+        [MOOD_STOPPED] = "stopped", [MOOD_LEFT] = "gone", [MOOD_GONE] = "gone", [MOOD_UNSEEN] = "unseen"};
     char names[PICTURE_WORDS], does[PICTURE_WORDS];
 
     for (size_t r = 0; r < p->n_ranks; r++) {
         bool any = false;
-        if (p->ranks[r].mood != MOOD_LEFT && p->ranks[r].mood != MOOD_GONE && p->ranks[r].mood != MOOD_STOPPED)
+        if (p->ranks[r].mood == MOOD_FREE || p->ranks[r].mood == MOOD_WAITING)
             continue;
         memset(waiting, 0, p->n_ranks * sizeof *waiting);
         for (size_t i = 0; i < p->n_edges; i++)
@@ -121,7 +123,7 @@ static void find_waits_for_the_gone(struct picture *p)
         if (!any)
             continue;
         picture_ranks(p, waiting, names);
-        json_t *ranks = picture_say(p, p->ranks[r].mood == MOOD_STOPPED ? "stopped" : "gone",
+        json_t *ranks = picture_say(p, kinds[p->ranks[r].mood],
                                     "%s wait%s for rank %" JSON_INTEGER_FORMAT ", which %s", names, names[4] == 's' ? "" : "s",
                                     p->ranks[r].number, picture_rank_does(p, r, does));
         for (size_t k = 0; k < p->n_ranks; k++)

@@ -166,6 +166,30 @@ def test_limits_and_nodes_that_do_not_answer_are_told(lab, hanging):
     lab.wait_routes()
 
 
+def test_a_daemon_that_hangs_is_named_and_given_up(lab, hanging, programs):
+    """Stopped, not dead: the doctor of another node names it within seconds, `waits` tells whose ranks are not seen, and after
+    unreachable_after (10 s) the job ends. When the daemon goes on it ends the ranks that it has."""
+    daemon = next(node['daemon'] for node in lab.status()['nodes'] if node['name'] == 'c1')
+    lab.signal('c1', 'STOP', daemon)
+    try:
+        stopped = time.monotonic()
+        while not any(row['node'] == 'c1' and row['check'] == 'answer' and row['state'] == 'fail'
+                      for row in lab.motetctl_any('a1', 'doctor')):
+            assert time.monotonic() < stopped + 4
+        unseen, = finding(lab, 'a1', 'unseen')
+        assert unseen == 'rank 0 waits for rank 1, which is on a node that does not answer'
+        code, output = harness_lab.finish(hanging, 20)
+        assert code != 0 and 'node c1 cannot be reached any more; it had rank 1' in output, output
+        assert time.monotonic() - stopped > 8, 'unreachable_after'
+    finally:
+        lab.signal('c1', 'CONT', daemon)
+    deadline = time.monotonic() + 10
+    while lab.pids('c1', programs('hang')):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    lab.wait_routes()
+
+
 def cpu_seconds(lab, node, pid):
     """Processor time of a process of the lab with all its threads."""
     words = lab.on(node, 'cat', f'/proc/{pid}/stat').stdout.rsplit(')', 1)[1].split()

@@ -196,7 +196,7 @@ def test_waits_two_for_each_other(daemon):
                 [entry(0, "posted", 1, 7), entry(1, "rendezvous_out", 0, 9)])
     assert kinds(job) == [("deadlock", [0, 1])]
     assert job["findings"][0]["text"] == "rank 0 waits for rank 1 (receive, tag 7), rank 1 waits for rank 0 (announced send, tag 9)"
-    assert job["of_them"] == {"computing": 1, "waiting": 2, "stopped": 0, "out of MPI": 0, "ended": 0}
+    assert job["of_them"] == {"computing": 1, "waiting": 2, "stopped": 0, "out of MPI": 0, "ended": 0, "unseen": 0}
 
 
 def test_waits_ring_of_many_with_a_tail(daemon):
@@ -315,6 +315,14 @@ def test_waits_for_a_collective_that_runs(daemon):
               entry(0, "posted", 1, 2 * (1 << 24) + 1, communicator=8, collective=True)]
     job = waits(daemon, ranks, queues, communicators=[member(r, 1, form="persistent") for r in range(3)])
     assert kinds(job)[0] == ("absent", [1]) and "has not started what was made with MPI_Barrier_init" in job["findings"][0]["text"]
+
+
+def test_waits_for_ranks_of_a_node_that_does_not_answer(daemon):
+    """Nothing is known of them: neither that they are stuck nor that they are missing."""
+    job = waits(daemon, [rank_row(0)], [call(0, "MPI_Barrier", 4), entry(0, "posted", 1, 4, communicator=8, collective=True)],
+                communicators=[member(0, 4)])
+    assert kinds(job) == [("unseen", [0, 1])] and job["of_them"]["unseen"] == 1
+    assert job["findings"][0]["text"] == "rank 0 waits for rank 1, which is on a node that does not answer"
 
 
 def test_waits_in_collectives_of_different_functions(daemon):
