@@ -191,7 +191,7 @@ class Binding:
         else:
             allowed = f'{comm}->remote_group' + (' || !at_root' if self.root else '')
             checks.append((f'{p.name} == MPI_IN_PLACE && ({allowed})', f'check_bad_in_place({quoted}, {comm})'))
-        pair = [a for a in p.args if a != 'inplace']
+        pair = [a for a in p.args if a not in ('inplace', 'each')]
         if pair:
             count, datatype = pair
             # A type that does not count here (MPI_IN_PLACE) may be anything: its own conditions are in force as well.
@@ -204,10 +204,51 @@ class Binding:
         """What comes may not lie where what goes does; certain where both are the same elements at the same address, unless that is
         MPI_BOTTOM. Between two groups not both of them count."""
         other = next((q for q in self.function.of_kind('cbuf') if 'inplace' in q.args and q.args[:2] == pair), None)
-        if p.kind != 'buf' or not other:
+        if p.kind != 'buf' or not other or 'each' in p.args:
             return []
         bad = f'{p.name} == {other.name} && {p.name} && check_any_data({pair[0]}, o_{pair[1]}) && !o_{self.comm.name}->remote_group'
         return [(bad, f'check_same_buffer("{p.name}", "{other.name}")')]
+
+    def overlap_lines(self):
+        """Buffers that hold several blocks, or one of a length of its own: may this rank's blocks lie where they do? Looked at behind all
+        other checks, for it needs counts, displacements and types that are good."""
+        sides = self.function.of_kind('cbuf') + self.function.of_kind('buf')
+        in_place = next((p for p in sides if 'inplace' in p.args), None)
+        if len(sides) != 2 or not in_place or not self.comm or sides[0].args[:2] == sides[1].args[:2] and 'each' not in sides[0].args and \
+                sides[0].args[1:2]:
+            return []
+        send, recv = sides
+        terms = list(dict.fromkeys(['!o_%s->remote_group' % self.comm.name] + self.conditions(send) + self.conditions(recv) +
+                                   [f'{in_place.name} != MPI_IN_PLACE']))
+        lines = [f'if ({" && ".join(terms)} &&', f'    CHECK_UNLIKELY(check_overlap(o_{self.comm.name}, {self.blocks(send, recv)},']
+        lines += [f'                                 {self.blocks(recv, send)}))) {{',
+                  f'    err = check_same_place("{send.name}", "{recv.name}", "{in_place.name}");', '    goto out;', '}']
+        return lines
+
+    def blocks(self, p, other):
+        """A struct check_blocks of what stands behind a buffer's name in the list of parameters; of the other one's, where nothing does."""
+        own = []
+        for q in self.function.parameters[self.function.parameters.index(p) + 1:]:
+            if q.kind in ('buf', 'cbuf', 'comm', 'op'):
+                break
+            own.append(q)
+        found = {q.kind: q for q in own}
+        if not found:
+            return self.blocks(other, p).replace(f'.buf = {other.name}', f'.buf = {p.name}')
+        fields = [f'.buf = {p.name}']
+        if 'types' in found:
+            fields.append(f'.types = {found["types"].name}')
+        else:
+            fields.append(f'.type = o_{found["type"].name}')
+        if 'counts' in found:
+            fields.append(f'.counts = {self.vector(found["counts"])}')
+        else:
+            fields.append(f'.count = {found["count"].name}')
+        if 'displs' in found:
+            fields.append(f'.displs = {self.vector(found["displs"])}')
+        if 'each' in p.args:
+            fields.append('.each = true')
+        return f'&(struct check_blocks){{{", ".join(fields)}}}'
 
     def vector(self, p):
         if any(p.name in q.args[1:] for q in self.parameters if q.kind == 'types'):
@@ -411,7 +452,7 @@ class Binding:
                     lines += [f'err = {error};', 'if (CHECK_UNLIKELY(err))', '    goto out;']
             if p is self.root and needs_root:
                 lines.append(f'at_root = check_at_root(o_{self.comm.name}, {p.name});')
-        return lines
+        return lines + self.overlap_lines()
 
     def needs_root(self):
         """Whether any check asks at_root."""

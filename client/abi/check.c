@@ -136,6 +136,33 @@ int check_same_buffer(const char *argument, const char *other)
     return err_set(MPI_ERR_BUFFER, "%s is the same as %s; give MPI_IN_PLACE as %s", argument, other, other);
 }
 
+int check_same_place(const char *argument, const char *other, const char *in_place)
+{
+    return err_set(MPI_ERR_BUFFER, "%s and %s have data at the same place; give MPI_IN_PLACE as %s", argument, other, in_place);
+}
+
+/* Address of the lowest byte of the first element of a block; 0: the block is empty. */
+static uintptr_t first_byte(const struct check_blocks *b, int rank, int own)
+{
+    const struct datatype *type = b->types ? datatype_from_handle(b->types[rank]) : b->type;
+    bool v = b->displs.base != NULL;
+    MPI_Count count = b->counts.base ? intvec_at(b->counts, v ? rank : own) : b->count;
+    if (count == 0 || !type || type->size == 0)
+        return 0;
+    MPI_Count at = 0;
+    if (v)
+        at = intvec_at(b->displs, rank) * (b->types ? 1 : type->extent);
+    else if (b->each)
+        at = rank * count * type->extent;
+    return (uintptr_t)b->buf + (uintptr_t)at + (uintptr_t)type->true_lb;
+}
+
+bool check_overlap(const struct comm *comm, const struct check_blocks *a, const struct check_blocks *b)
+{
+    uintptr_t own = first_byte(a, comm->rank, comm->rank), lowest = first_byte(a, 0, comm->rank);
+    return (own && own == first_byte(b, comm->rank, comm->rank)) || (lowest && lowest == first_byte(b, 0, comm->rank));
+}
+
 int check_bad_in_place(const char *argument, const struct comm *comm_or_null)
 {
     if (comm_or_null && comm_or_null->remote_group)

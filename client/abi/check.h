@@ -91,6 +91,20 @@ static inline bool check_any_data(MPI_Count count, const struct datatype *type)
     return count > 0 && type->size > 0;
 }
 
+/* What a rank gives to or takes from each rank: `each` (or with counts): a block for each rank, else one. Counts without displacements say
+ * how long the one is. */
+struct check_blocks {
+    const void *buf;
+    const struct datatype *type;
+    const MPI_Datatype *types; /* instead of type: of each block, displacements in bytes */
+    MPI_Count count;
+    struct intvec counts, displs;
+    bool each;
+};
+/* Whether a block of one lies where a block of the other does, for certain: looks at the blocks for this rank and for rank 0, and at the
+ * lowest byte of their first element. */
+bool check_overlap(const struct comm *comm, const struct check_blocks *a, const struct check_blocks *b);
+
 /* Counts that do not fit into the int of the small form (MPI-5.0 section 2.5.8). */
 static inline int check_fit_int(MPI_Count value)
 {
@@ -120,6 +134,7 @@ CHECK_COLD int check_bad_keyval(const char *argument, int keyval);
 CHECK_COLD int check_null_pointer(int mpi_class, const char *argument);
 CHECK_COLD int check_null_buffer(const char *argument, MPI_Count count, const struct datatype *type);
 CHECK_COLD int check_same_buffer(const char *argument, const char *other);
+CHECK_COLD int check_same_place(const char *argument, const char *other, const char *in_place);
 CHECK_COLD int check_bad_in_place(const char *argument, const struct comm *comm_or_null);
 
 /* Arrays of `n` elements; 0 when all is well. A count of a NULL array is an error only when n > 0. */

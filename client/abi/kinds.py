@@ -20,7 +20,7 @@
                  MPI_Aint or MPI_Count; MPI_Aint in both forms; displacements with (n): no null pointer unless n is 0
     ints aints bigcounts weights ranges         arrays given raw; with (n): no null pointer unless n is 0
     string       const char * or, out, char *
-    cbuf(count,type[,inplace]) buf(...)         message buffers; cptr ptr: other addresses (ptr>: no null pointer)
+    cbuf(count,type[,inplace][,each]) buf(...)  message buffers (each: with a block for each rank); cptr ptr: other addresses (ptr>: no null pointer)
     status statuses                             MPI_Status * and arrays
     fn(T)        pointer to a function of type T, null if ? allows it; widefn(T): T in one form and T_c in the other, semantics get both
     raw(T)       any C type, given raw

@@ -9,10 +9,10 @@
 #include "client/coll/hierarchy_chain.h"
 
 #define LEAST_BYTES (24 << 10)
-/* A packet for payloads of some packets; what hides a rendezvous behind its transfer for longer ones. */
+/* At least a packet; up to what hides a rendezvous behind its transfer; in between so many that filling the chains costs little. */
 #define SHORT_SEGMENT (16 << 10)
 #define LONG_SEGMENT  (128 << 10)
-#define LONG_BYTES    (1 << 20)
+#define MANY_SEGMENTS 64
 /* Chains of so few nodes are never much slower than trees. */
 #define SHORT_CHAIN 8
 
@@ -93,7 +93,8 @@ static bool link_up(struct schedule *s, const struct place *p, MPI_Count count, 
             children[ret_chain->n_children++] = place_below(p, g); /* a border first */
     if (behind >= 0)
         children[ret_chain->n_children++] = place_leader_of(p, behind);
-    ret_chain->segment = (count * type->size < LONG_BYTES ? SHORT_SEGMENT : LONG_SEGMENT) / (type->size ? type->size : 1);
+    MPI_Count bytes = count * type->size / MANY_SEGMENTS;
+    ret_chain->segment = (bytes < SHORT_SEGMENT ? SHORT_SEGMENT : bytes < LONG_SEGMENT ? bytes : LONG_SEGMENT) / type->size;
     return true;
 }
 

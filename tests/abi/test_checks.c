@@ -4,6 +4,7 @@
  *
  * The communicator is made by hand, nothing communicates: a call that passed its checks would not come back.
  */
+#include "client/abi/check.h"
 #include "client/coll/op.h"
 #include "client/core/comm.h"
 #include "client/core/err.h"
@@ -123,6 +124,43 @@ static void test_types_and_buffers(void **state)
            "recvcounts[2] is -1, but must not be negative");
 }
 
+static void test_overlap(void **state)
+{
+    static const char same[] = "sendbuf and recvbuf have data at the same place; give MPI_IN_PLACE as sendbuf";
+    int ints[64], ones[64], displs[64], rank;
+    MPI_Datatype types[64], odd;
+
+    (void)state;
+    assert_int_equal(MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_SUCCESS);
+    for (int i = 0; i < 64; i++) {
+        ones[i] = 1;
+        displs[i] = i;
+        types[i] = MPI_INT;
+    }
+    expect(MPI_Gather(ints, 1, MPI_INT, ints, 1, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Gatherv(&ints[rank], 1, MPI_INT, ints, ones, displs, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Allgather(&ints[rank], 1, MPI_INT, ints, 1, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Allgatherv(&ints[rank], 1, MPI_INT, ints, ones, displs, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Alltoall(ints, 1, MPI_INT, ints, 1, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Alltoallv(ints, ones, displs, MPI_INT, ints, ones, displs, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Alltoallw(ints, ones, displs, types, ints, ones, displs, types, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Reduce_scatter(ints, ints, ones, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Reduce_scatter_block(ints, ints, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Scatter(ints, 1, MPI_INT, &ints[rank], 1, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+           "sendbuf and recvbuf have data at the same place; give MPI_IN_PLACE as recvbuf");
+    expect(MPI_Scatterv(ints, ones, displs, MPI_INT, &ints[rank], 1, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+           "sendbuf and recvbuf have data at the same place; give MPI_IN_PLACE as recvbuf");
+    /* Between one another's elements, nothing overlaps. */
+    assert_int_equal(MPI_Type_create_indexed_block(1, 1, (int[]){1}, MPI_INT, &odd), MPI_SUCCESS);
+    struct check_blocks even_ints = {.buf = ints, .type = datatype_from_handle(MPI_INT), .count = 1};
+    struct check_blocks odd_ints = {.buf = ints, .type = datatype_from_handle(odd), .count = 1};
+    assert_false(check_overlap(comm_world, &odd_ints, &even_ints));
+    assert_true(check_overlap(comm_world, &even_ints, &even_ints));
+    even_ints.count = 0;
+    assert_false(check_overlap(comm_world, &even_ints, &even_ints));
+    assert_int_equal(MPI_Type_free(&odd), MPI_SUCCESS);
+}
+
 static void test_unsupported(void **state)
 {
     int fd = -1;
@@ -148,7 +186,7 @@ int main(void)
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_tags_and_counts),
         cmocka_unit_test(test_handles),
-        cmocka_unit_test(test_types_and_buffers),
+        cmocka_unit_test(test_types_and_buffers), cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_integers),
     };
