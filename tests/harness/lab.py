@@ -88,8 +88,9 @@ class Lab:
 
     def traces(self):
         """Everything in the lab that a job could leave, by node: programs that run, names in /dev/shm, in the runtime directory and
-        in /tmp, listening sockets, System V memory."""
-        script = ('ls -A /dev/shm | sed s,^,shm:,; ls -A /run/motet | sed s,^,run:,; ls -d /tmp/motet* 2>/dev/null; '
+        in /tmp (but those of other tests that run meanwhile), listening sockets, System V memory."""
+        script = ('ls -A /dev/shm | sed s,^,shm:,; ls -A /run/motet | sed s,^,run:,; '
+                  'ls -d /tmp/motet* 2>/dev/null | grep -vE "^/tmp/motet-(model|suite|fuzz|bench)-"; '
                   'awk \'$4 == "00010000" && $8 {print "listens:" $8}\' /proc/net/unix; '
                   'tail -n +2 /proc/sysvipc/shm | sed s,^,sysv:,')
         found = {node: sorted(self.on(node, 'sh', '-c', script).stdout.splitlines()) for node in self.nodes}
