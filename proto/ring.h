@@ -142,13 +142,25 @@ static inline struct ring_slot *ring_claim(struct ring_producer *p, uint32_t len
     return slot;
 }
 
-/* Slots that the producer takes into its cache ahead of their use. A stream of messages otherwise waits for each line in turn to come back
- * from the consumer's cache: stores leave a processor in order. */
-#define RING_AHEAD 8u
-static inline void ring_own_ahead(const struct ring_producer *p)
+/* Free positions as far as the producer knows without looking. */
+static inline uint32_t ring_free_hint(const struct ring_producer *p)
 {
-    if (p->mask + 1 - (p->tail - p->head_seen) > RING_AHEAD)
-        thread_prefetch_own(&p->slots[(p->tail + RING_AHEAD) & p->mask]);
+    return p->mask + 1 - (p->tail - p->head_seen);
+}
+
+/* The producer takes lines into its cache ahead of their use: so many slots, and after a message with data as much of the data area, up to this
+ * limit. It would otherwise wait for each line in turn to come back from the consumer's cache, as stores leave a processor in order. */
+#define RING_AHEAD_SLOTS 8u
+#define RING_AHEAD_BYTES 8192u
+static inline void ring_own_ahead(const struct ring_producer *p, uint32_t used)
+{
+    uint32_t n = used < RING_AHEAD_BYTES ? used : RING_AHEAD_BYTES;
+
+    if (ring_free_hint(p) > RING_AHEAD_SLOTS)
+        thread_prefetch_own(&p->slots[(p->tail + RING_AHEAD_SLOTS) & p->mask]);
+    if (p->data_tail + n - p->data_head <= p->data_bytes)
+        for (uint32_t i = 0; i < n; i += RING_LINE)
+            thread_prefetch_own(p->data + ((p->data_tail + i) & (p->data_bytes - 1)));
 }
 
 /* Publishes the claimed slot and tells the consumer if it does not look by itself. */
@@ -156,7 +168,8 @@ static inline void ring_publish(struct ring_producer *p)
 {
     struct ring_slot *slot = &p->slots[p->tail & p->mask];
 
-    p->data_tail += p->pending;
+    uint32_t used = p->pending;
+    p->data_tail += used;
     p->pending = 0;
     p->data_end[p->tail & p->mask] = p->data_tail;
     uint32_t turn = (p->tail >> p->shift) + 1;
@@ -170,13 +183,7 @@ static inline void ring_publish(struct ring_producer *p)
         atomic_store_explicit(&slot->turn, turn, memory_order_release);
     }
     bell_notify(&p->bell, &p->shared->active);
-    ring_own_ahead(p);
-}
-
-/* Free positions as far as the producer knows without looking. */
-static inline uint32_t ring_free_hint(const struct ring_producer *p)
-{
-    return p->mask + 1 - (p->tail - p->head_seen);
+    ring_own_ahead(p, used);
 }
 
 /* Consumer's private state. One thread. */
