@@ -5,19 +5,46 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "mpi.h"
 
-/* The initial-exec model would need static TLS space when the library is opened by dlopen (Python does), so the text
- * stays in the default model: errors are rare. */
-static _Thread_local struct {
+/* The calling thread's. Made at its first error, and found by a key: as soon as one variable of the library is in the static block of
+ * thread-local memory, all are, and Python's dlopen finds little room there. */
+struct detail {
     struct comm *blamed;
     int mpi_class;
     char text[ERR_DETAIL_BYTES];
-} detail;
+};
 
-/* The last errors that the application got, of all threads. No thread-local memory: as soon as one variable of the library is in the static
- * block of that, all are, and Python's dlopen finds little room there. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&key, free) == 0;
+}
+
+static struct detail *find(void)
+{
+    pthread_once(&once, make_key);
+    return has_key ? pthread_getspecific(key) : NULL;
+}
+
+/* NULL: no memory; the error then has its class alone. */
+static struct detail *find_or_make(void)
+{
+    struct detail *d = find();
+
+    if (!d && has_key && (d = calloc(1, sizeof *d)) != NULL && pthread_setspecific(key, d) != 0) {
+        free(d);
+        d = NULL;
+    }
+    return d;
+}
+
+/* The last errors that the application got, of all threads. */
 #define N_KEPT     32
 #define KEPT_BYTES (ERR_DETAIL_BYTES + 256) /* the function's and the object's name besides */
 
@@ -31,29 +58,36 @@ static unsigned n_kept; /* the next one is written at n_kept % N_KEPT */
 
 void err_record(int mpi_class, const char *fmt, ...)
 {
+    struct detail *d = find_or_make();
     va_list args;
 
+    if (!d)
+        return;
     va_start(args, fmt);
-    vsnprintf(detail.text, sizeof(detail.text), fmt, args);
+    vsnprintf(d->text, sizeof(d->text), fmt, args);
     va_end(args);
-    detail.mpi_class = mpi_class;
-    detail.blamed = NULL;
+    d->mpi_class = mpi_class;
+    d->blamed = NULL;
 }
 
 const char *err_detail(int mpi_class)
 {
-    return detail.mpi_class == mpi_class ? detail.text : "";
+    const struct detail *d = find();
+
+    return d && d->mpi_class == mpi_class ? d->text : "";
 }
 
 void err_keep(int code, const char *function, const char *object_name)
 {
-    if (!detail.text[0] || (code != detail.mpi_class && code != MPI_ERR_IN_STATUS))
+    const struct detail *d = find();
+
+    if (!d || !d->text[0] || (code != d->mpi_class && code != MPI_ERR_IN_STATUS))
         return;
     pthread_mutex_lock(&kept_lock);
     unsigned i = n_kept++ % N_KEPT;
-    kept[i].mpi_class = detail.mpi_class;
+    kept[i].mpi_class = d->mpi_class;
     kept[i].thread = pthread_self();
-    snprintf(kept[i].text, sizeof(kept[i].text), "%s%s%s: %s", function, *object_name ? " on " : "", object_name, detail.text);
+    snprintf(kept[i].text, sizeof(kept[i].text), "%s%s%s: %s", function, *object_name ? " on " : "", object_name, d->text);
     pthread_mutex_unlock(&kept_lock);
 }
 
@@ -74,20 +108,26 @@ bool err_kept(int mpi_class, char *text, size_t n_bytes)
 
 void err_blame(struct comm *comm)
 {
-    detail.blamed = comm;
+    struct detail *d = find_or_make();
+
+    if (d)
+        d->blamed = comm;
 }
 
 struct comm *err_take_blame(void)
 {
-    struct comm *comm = detail.blamed;
+    struct detail *d = find();
+    struct comm *comm = d ? d->blamed : NULL;
 
-    detail.blamed = NULL;
+    if (d)
+        d->blamed = NULL;
     return comm;
 }
 
 void err_clear(void)
 {
-    detail.mpi_class = 0;
-    detail.text[0] = '\0';
-    detail.blamed = NULL;
+    struct detail *d = find();
+
+    if (d)
+        *d = (struct detail){.mpi_class = 0};
 }
