@@ -282,7 +282,7 @@ const struct picture_edge *picture_edges_of(const struct picture *p, size_t rank
 
     *ret_n = 0;
     if (!e)
-        return NULL;
+        return p->edges;
     while (e > p->edges && e[-1].from == rank)
         e--;
     while (e + *ret_n < p->edges + p->n_edges && e[*ret_n].from == rank)
@@ -296,9 +296,11 @@ const struct picture_call *picture_calls_of(const struct picture *p, size_t rank
     const struct picture_call *c = p->n_calls ? bsearch(&key, p->calls, p->n_calls, sizeof key, by_rank) : NULL;
 
     *ret_n = 0;
-    while (c && c > p->calls && c[-1].rank == rank)
+    if (!c)
+        return p->calls;
+    while (c > p->calls && c[-1].rank == rank)
         c--;
-    while (c && c + *ret_n < p->calls + p->n_calls && c[*ret_n].rank == rank)
+    while (c + *ret_n < p->calls + p->n_calls && c[*ret_n].rank == rank)
         ++*ret_n;
     return c;
 }

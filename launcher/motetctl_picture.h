@@ -98,11 +98,11 @@ bool picture_is_collective(const json_t *row);
 
 /* Index of a rank by its number, or -1. */
 ssize_t picture_find_rank(const struct picture *p, json_int_t number);
-/* The edges of a rank, side by side. */
+/* The edges of a rank, side by side. Never NULL. */
 const struct picture_edge *picture_edges_of(const struct picture *p, size_t rank, size_t *ret_n);
 /* What a rank shows of a communicator, or NULL. */
 const json_t *picture_member_of(const struct picture *p, size_t rank, json_int_t communicator);
-/* The calls of a rank, side by side. */
+/* The calls of a rank, side by side. Never NULL. */
 const struct picture_call *picture_calls_of(const struct picture *p, size_t rank, size_t *ret_n);
 /* The call that an entry of the rank's board belongs to, as far as one can tell: of those that it waits in, the oldest that is collective as
  * the entry is, else the oldest. `entry` may be NULL. NULL: none is shown. */
