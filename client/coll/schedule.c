@@ -62,7 +62,7 @@ static void init(struct schedule *s, struct comm *comm, bool recording)
     s->tag = 0;
     s->err = MPI_SUCCESS;
     s->recording = recording;
-    s->broken = false;
+    s->broken = s->repeats = false;
     s->n_pending = 0;
     s->max_pending = SCHEDULE_INLINE_PENDING;
     s->pending = s->inline_pending;
@@ -443,8 +443,9 @@ void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count 
     step->op = op;
 }
 
-int schedule_label(const struct schedule *s)
+int schedule_label(struct schedule *s)
 {
+    s->repeats = true;
     return s->n_steps;
 }
 

@@ -51,6 +51,7 @@ struct schedule {
     int err;
     bool recording;
     bool broken;
+    bool repeats; /* from schedule_label on */
 
     /* mode now */
     int n_pending, max_pending;
@@ -151,9 +152,10 @@ void schedule_await(struct schedule *s, const struct shared *sh, int member);
 void schedule_finish(struct schedule *s, const struct shared *sh);
 
 /* Calls fn(arg) at this place of the run. It returns an error class, or SCHEDULE_AGAIN to run again from the
- * step number `label` (a value of schedule_label; meant for retries). Only in recorded schedules. */
+ * step number `label` (a value of schedule_label; meant for retries). Only in recorded schedules. What comes after the label may be carried out
+ * several times and goes by messages: a step of the exchange is good for once. */
 #define SCHEDULE_AGAIN (-1)
-int schedule_label(const struct schedule *s);
+int schedule_label(struct schedule *s);
 void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int label);
 
 /* Calls fn(arg) in either mode; an error that it returns ends the run: nothing more is sent, received or moved. */

@@ -87,6 +87,26 @@ static void check_env(MPI_Info before, char **argv)
     MPI_Info_free(&before);
 }
 
+/* So many duplicates in the making at once that some of them want the same ids, and have to try again. */
+static void check_many_duplicates(void)
+{
+    enum { N = 300 };
+    MPI_Comm copies[N];
+    MPI_Request requests[N];
+    int size, one = 1;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < N; i++)
+        MPI_Comm_idup(MPI_COMM_WORLD, &copies[i], &requests[i]);
+    MPI_Waitall(N, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < N; i++) {
+        int sum = 0;
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, copies[i]);
+        CHECK(sum == size, "communicator %d adds up to %d", i, sum);
+        MPI_Comm_free(&copies[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Info before;
@@ -97,6 +117,7 @@ int main(int argc, char **argv)
     check_freed_key();
     check_errors_of_old_programs();
     check_unguided();
+    check_many_duplicates();
     MPI_Finalize();
     return 0;
 }
