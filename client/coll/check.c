@@ -109,7 +109,7 @@ static int judge(void *arg)
             return err;
     }
     for (int k = 0; c->expected && k < c->n; k++) {
-        int err = k == c->own ? MPI_SUCCESS : compare_block(c, k);
+        int err = compare_block(c, k); /* also what a rank sends to itself */
         if (err)
             return err;
     }

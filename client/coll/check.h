@@ -45,9 +45,9 @@ struct check_call {
     int root;        /* -1: none */
     struct op *op;   /* or NULL */
     bool in_place;   /* matters for operations without a root, where it is for all ranks or none */
-    MPI_Count count; /* elements of `type` that must agree on all ranks (v and w forms: NULL) */
+    MPI_Count count; /* elements of `type` that must agree on all ranks (v and w forms: none) */
     struct datatype *type;
-    /* v and w forms: blocks sent to and received from each rank, NULL where this rank has none of that side, and the own single block. */
+    /* v and w forms, and MPI_Alltoall: blocks sent to and received from each rank, NULL where this rank has none of that side, and the own single block. */
     const struct blocks *to, *from;
     MPI_Count own_bytes;
 };

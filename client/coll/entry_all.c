@@ -111,11 +111,12 @@ static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcoun
                      void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
 {
     bool in_place = sendbuf == MPI_IN_PLACE;
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALL, .root = -1, .in_place = in_place,
-                                                             .count = recvcount, .type = recvtype}))
-        return;
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALL, .root = -1, .in_place = in_place,
+                                                             .count = recvcount, .type = recvtype,
+                                                             .to = in_place ? &recv : &send, .from = &recv}))
+        return;
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
     else

@@ -54,9 +54,10 @@ static int duplicate(struct comm *comm, const struct info *info, struct comm **r
     return clone(comm, info, id, ret_newcomm);
 }
 
+/* Without info the duplicate has no hints, whatever the original has (MPI-4.0 section 7.4.2; up to MPI-3.1 they were copied). */
 int mpi_comm_dup(struct comm *comm, struct comm **ret_newcomm)
 {
-    return duplicate(comm, comm->info, ret_newcomm);
+    return duplicate(comm, NULL, ret_newcomm);
 }
 
 int mpi_comm_dup_with_info(struct comm *comm, struct info *info, struct comm **ret_newcomm)
@@ -131,7 +132,7 @@ static int start_duplicate(struct comm *comm, const struct info *info, struct co
 
 int mpi_comm_idup(struct comm *comm, struct comm **ret_newcomm, struct request **ret_request)
 {
-    return start_duplicate(comm, comm->info, ret_newcomm, ret_request);
+    return start_duplicate(comm, NULL, ret_newcomm, ret_request);
 }
 
 int mpi_comm_idup_with_info(struct comm *comm, struct info *info, struct comm **ret_newcomm,

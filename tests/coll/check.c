@@ -58,6 +58,8 @@ static void test_blocks(void)
     expect("gatherv", err, rank == 0 ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER);
     err = MPI_Scatterv(in, counts, displs, MPI_INT, out, last ? 2 : 1, MPI_INT, 0, comm);
     expect("scatterv", err, rank == 0 || last ? MPI_ERR_COUNT : MPI_ERR_OTHER);
+    err = MPI_Alltoall(in, last ? 2 : 1, MPI_INT, out, 1, MPI_INT, comm);
+    expect("alltoall", err, MPI_ERR_TRUNCATE);
     MPI_Barrier(comm);
     free(counts);
     free(displs);
