@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "launcher/node_daemon.h"
+#include "launcher/number.h"
 #include "launcher/options.h"
 #include "launcher/run.h"
 #include "launcher/submit.h"
@@ -101,6 +102,20 @@ static int reach_daemon(const struct options *o, struct node_daemon *daemon)
     return -1;
 }
 
+/* MPIEXEC_TIMEOUT, the variable of other launchers, holds where the command line says nothing. */
+static int take_environment(struct options *o)
+{
+    const char *value = getenv("MPIEXEC_TIMEOUT");
+
+    if (!value || !value[0] || o->timeout_ns)
+        return 0;
+    if (number_parse_seconds(value, &o->timeout_ns) < 0) {
+        fprintf(stderr, "mpiexec: MPIEXEC_TIMEOUT is %.40s: expected seconds, such as 30 or 0.5\n", value);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int run(struct options *o)
 {
     struct run_options run_options = {.tag_output = o->tag_output,
@@ -145,6 +160,8 @@ int main(int argc, char **argv)
         options_print_help(stdout);
     } else if (options.action == ACTION_VERSION) {
         puts("mpiexec (Motet) " MOTET_VERSION);
+    } else if (take_environment(&options) < 0) {
+        code = EXIT_USAGE;
     } else {
         code = run(&options);
     }

@@ -452,6 +452,16 @@ def test_timeout(start):
     assert run.finish() == (124, "", "mpiexec: the job has run for the 0.2 s of -timeout and is ended\n")
 
 
+def test_timeout_in_the_environment(start):
+    run = start("p", env={"MPIEXEC_TIMEOUT": "0.2"})
+    assert run.killed()["code"] == 124
+    run.end(code=124, message="killed")
+    assert run.finish()[0] == 124
+    done = subprocess.run([program("launcher/mpiexec"), "p"], capture_output=True, text=True, timeout=10, env={"MPIEXEC_TIMEOUT": "soon"},
+                          check=False)
+    assert (done.returncode, done.stderr) == (2, "mpiexec: MPIEXEC_TIMEOUT is soon: expected seconds, such as 30 or 0.5\n")
+
+
 def test_daemon_that_does_not_confirm(start):
     run = start("-timeout", "0.1", "p")
     begin = time.monotonic()
