@@ -203,11 +203,12 @@ class Binding:
     def alias_checks(self, p, pair):
         """What comes may not lie where what goes does; certain where both are the same elements at the same address, unless that is
         MPI_BOTTOM. Between two groups not both of them count."""
-        other = next((q for q in self.function.of_kind('cbuf') if 'inplace' in q.args and q.args[:2] == pair), None)
+        other = next((q for q in self.function.of_kind('cbuf') if q.args[:2] == pair), None)
         if p.kind != 'buf' or not other or 'each' in p.args:
             return []
-        bad = f'{p.name} == {other.name} && {p.name} && check_any_data({pair[0]}, o_{pair[1]}) && !o_{self.comm.name}->remote_group'
-        return [(bad, f'check_same_buffer("{p.name}", "{other.name}")')]
+        bad = f'{p.name} == {other.name} && {p.name} && check_any_data({pair[0]}, o_{pair[1]})'
+        bad += f' && !o_{self.comm.name}->remote_group' if self.comm else ''
+        return [(bad, f'check_same_buffer("{p.name}", "{other.name}", {"true" if "inplace" in other.args else "false"})')]
 
     def overlap_lines(self):
         """Buffers that hold several blocks, or one of a length of its own: may this rank's blocks lie where they do? Looked at behind all

@@ -131,9 +131,11 @@ int check_null_buffer(const char *argument, MPI_Count count, const struct dataty
                    (long long)count, datatype_name(type));
 }
 
-int check_same_buffer(const char *argument, const char *other)
+int check_same_buffer(const char *argument, const char *other, bool in_place_allowed)
 {
-    return err_set(MPI_ERR_BUFFER, "%s is the same as %s; give MPI_IN_PLACE as %s", argument, other, other);
+    if (in_place_allowed)
+        return err_set(MPI_ERR_BUFFER, "%s is the same as %s; give MPI_IN_PLACE as %s", argument, other, other);
+    return err_set(MPI_ERR_BUFFER, "%s is the same as %s", argument, other);
 }
 
 int check_same_place(const char *argument, const char *other, const char *in_place)

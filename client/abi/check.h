@@ -133,7 +133,7 @@ CHECK_COLD int check_bad_tag(const char *argument, int tag, bool any_tag);
 CHECK_COLD int check_bad_keyval(const char *argument, int keyval);
 CHECK_COLD int check_null_pointer(int mpi_class, const char *argument);
 CHECK_COLD int check_null_buffer(const char *argument, MPI_Count count, const struct datatype *type);
-CHECK_COLD int check_same_buffer(const char *argument, const char *other);
+CHECK_COLD int check_same_buffer(const char *argument, const char *other, bool in_place_allowed);
 CHECK_COLD int check_same_place(const char *argument, const char *other, const char *in_place);
 CHECK_COLD int check_bad_in_place(const char *argument, const struct comm *comm_or_null);
 

@@ -85,6 +85,14 @@ static void check_statuses(void)
           text_of(statuses[1].MPI_ERROR));
 }
 
+/* MPI_Reduce_local from a buffer into itself. */
+static void check_same_buffer(void)
+{
+    int words[2] = {1, 2};
+
+    CHECK(class_of(MPI_Reduce_local(words, words, 2, MPI_INT, MPI_SUM)) == MPI_ERR_BUFFER, "words are %d and %d", words[0], words[1]);
+}
+
 /* A text of the application stays as it was given. */
 static void check_own_codes(void)
 {
@@ -105,6 +113,7 @@ int main(int argc, char **argv)
     check_details();
     check_handler();
     check_statuses();
+    check_same_buffer();
     check_own_codes();
     MPI_Finalize();
     return 0;
