@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs of other people, fetched by the ordinary clients and built unmodified: MPICH's wheel, mpi4py's source distribution, NetPIPE's
-Debian source package.
+"""Programs of other people, fetched by the ordinary clients and built unmodified: MPICH's wheel, mpi4py's source distribution, the source
+packages of the distribution with NetPIPE and with MPICH's test suite.
 
 Everything is kept in MOTET_INPUTS (default build/inputs), so that only the first run fetches. Building against our library depends on
 the installation under test and is done anew when the installation's mpi.h or library changes.
@@ -40,8 +40,8 @@ def once(name, make):
 
 
 def fingerprint(installation):
-    """Changes when what programs are compiled against changes."""
-    digest = hashlib.sha256()
+    """Changes when what programs are compiled against changes, and with its place, which they carry as the path of their library."""
+    digest = hashlib.sha256(installation.prefix.encode())
     for name in ('include/mpi.h', 'bin/mpicc'):
         with open(os.path.join(installation.prefix, name), 'rb') as file:
             digest.update(file.read())
@@ -103,13 +103,14 @@ def apt_targets():
     keyrings = glob.glob('/usr/share/keyrings/debian-archive-keyring.gpg')
     option = f'[signed-by={keyrings[0]}] ' if keyrings else ''
     rows = {tuple(line.split('|')[:4]) for line in lines if line.endswith('|Packages')}
-    # NetPIPE lies in the release itself, not among its updates.
+    # What is wanted lies in the release itself, not among its updates.
     return sorted(f'deb-src {option}{uri} {suite} {component}' for origin, uri, suite, component in rows
                   if origin in ('Debian', 'Ubuntu') and component in ('main', 'universe') and '-' not in suite)
 
 
-def netpipe_source():
-    """NetPIPE's source tree, from the distribution's source package by a private configuration of apt."""
+def debian_source(package, tree):
+    """The upstream source tree (a pattern of its name) of one of the distribution's source packages, by a private configuration of
+    apt."""
     def fetch(path):
         apt = os.path.join(path, 'apt')
         for name in ('parts', 'lists/partial', 'cache/archives/partial'):
@@ -124,23 +125,56 @@ def netpipe_source():
         environment = dict(os.environ, APT_CONFIG=os.path.join(apt, 'apt.conf'))
         stage.run(['apt-get', '-q', 'update'], FETCH_S, env=environment)
         # The upstream archive is all that is wanted: a mirror that has lost the packaging does not matter.
-        done = stage.run(['apt-get', '-q', 'source', '--download-only', 'netpipe'], FETCH_S, check=False, env=environment,
-                         cwd=path)
-        archives = glob.glob(os.path.join(path, 'netpipe_*.orig.tar.*'))
-        assert archives, f'no upstream archive of netpipe:\n{done.stdout}\n{done.stderr}'
+        done = stage.run(['apt-get', '-q', 'source', '--download-only', package], FETCH_S, check=False, env=environment, cwd=path)
+        archives = glob.glob(os.path.join(path, f'{package}_*.orig.tar.*'))
+        assert archives, f'no upstream archive of {package}:\n{done.stdout}\n{done.stderr}'
         with tarfile.open(archives[0]) as archive:
             archive.extractall(path)  # signed by the distribution
         shutil.rmtree(apt)
 
-    (tree,) = glob.glob(os.path.join(once('netpipe', fetch), 'NetPIPE-*'))
-    return tree
+    (found,) = glob.glob(os.path.join(once(f'{package}-debian', fetch), tree))
+    return found
 
 
 def netpipe(compiler, name, *words):
     """NetPIPE's program `name` (NPmpi, NPtcp) compiled by `compiler`. Returns its path."""
-    tree = netpipe_source()
+    tree = debian_source('netpipe', 'NetPIPE-*')
     module, define = {'NPmpi': ('mpi.c', '-DMPI'), 'NPtcp': ('tcp.c', '-DTCP')}[name]
     path = os.path.join(folder(), name)
     stage.run([compiler, '-O2', '-w', define, '-o', path, os.path.join(tree, 'src', 'netpipe.c'),
                os.path.join(tree, 'src', module), '-I', os.path.join(tree, 'src'), *words], timeout_s=120)
     return path
+
+
+def mpich_suite():
+    """The source folder of MPICH's test suite."""
+    return os.path.join(debian_source('mpich', 'mpich-[0-9]*'), 'test', 'mpi')
+
+
+def mpich_tests(installation, chapters):
+    """The programs of these chapters of MPICH's test suite, from the distribution's source package, built by our mpicc. What does not
+    compile is left out. Returns (the folder with the programs and their lists, the suite's source folder)."""
+    source = mpich_suite()
+    environment = dict(os.environ, PATH=f'{os.path.join(installation.prefix, "bin")}:{os.environ["PATH"]}')
+    # Names of MPI-1 that MPI-3 took away and that the suite's own helpers call, as the functions that took their place.
+    renamed = ' '.join(f'-DMPI_{old}=MPI_{new}' for old, new in (('Type_hindexed', 'Type_create_hindexed'),
+                                                                 ('Type_hvector', 'Type_create_hvector'),
+                                                                 ('Type_struct', 'Type_create_struct')))
+
+    def configure(path):
+        stage.run([os.path.join(source, 'configure'), 'CC=mpicc', 'MPICC=mpicc', f'CPPFLAGS={renamed}', f'--with-mpi={installation.prefix}',
+                   '--disable-fortran', '--disable-cxx', '--disable-romio', '--enable-strictmpi', '--enable-threads=multiple',
+                   '--disable-dependency-tracking'], BUILD_S, env=environment, cwd=path)
+        make(path, 'dtpools')
+
+    def make(path, chapter, check=True):
+        stage.run(['make', '-k', '-s', f'-j{os.cpu_count()}', '-C', os.path.join(path, chapter)], BUILD_S, check=check, env=environment)
+
+    path = once(f'mpich-tests-{fingerprint(installation)}', configure)
+    for chapter in chapters:
+        mark = os.path.join(path, chapter, '.made')
+        if not os.path.exists(mark):
+            make(path, chapter, check=False)
+            with open(mark, 'w', encoding='ascii'):
+                pass
+    return path, source

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the C programs of MPICH's own test suite, from the distribution's source package, compiled by our mpicc.
+
+    tests/suites/run_mpich.py                          every chapter on one node
+    tests/suites/run_mpich.py --place three            over three networks with two gateways in a row
+    tests/suites/run_mpich.py --place mpich            the same programs on MPICH's library (its wheel)
+    tests/suites/run_mpich.py --chapters pt2pt --only 'bsend*'
+
+The suite's own lists say with how many ranks and which arguments a program runs and what makes it good: `No Errors` and nothing else, or
+a failing exit code where that is what it tests. tests/suites/mpich_known.txt has what comes out otherwise, each with the reason; any
+other failure, and a program of that list that is good, makes the exit code 1.
+
+Works on the installation that MOTET_STAGE names (default build/stage); downloads and programs lie in MOTET_INPUTS (default build/inputs).
+Every run has a deadline; what passes it is shown with its queues and ended.
+"""
+import argparse
+import collections
+import fnmatch
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TESTS = os.path.realpath(os.path.join(os.path.dirname(__file__), '..'))
+sys.path.insert(0, TESTS)
+sys.dont_write_bytecode = True
+
+from harness import inputs, lab, stage  # noqa: E402  pylint: disable=wrong-import-position
+
+CHAPTERS = ['attr', 'coll', 'comm', 'datatype', 'errhan', 'group', 'info', 'init', 'part', 'pt2pt', 'topo', 'errors/attr', 'errors/basic',
+            'errors/coll', 'errors/comm', 'errors/datatype', 'errors/group', 'errors/pt2pt', 'errors/topo', 'threads/coll',
+            'threads/comm', 'threads/init', 'threads/part', 'threads/pt2pt']
+LEFT_OUT = ['rma', 'io', 'spawn', 'mpi_t', 'f77', 'f90', 'f08', 'cxx']  # chapters that come later; impls is about MPICH itself
+KNOWN = os.path.join(TESTS, 'suites', 'mpich_known.txt')
+DEADLINE_S = 180  # as in the suite
+KNOWN_DEADLINE_S = 20  # where no good end is expected
+GRACE_S = 5
+LONGEST_OUTPUT = 3000
+HOSTS = ['a1', 'c1', 'a2', 'c2']
+Case = collections.namedtuple('Case', 'chapter program n_ranks arguments environment options')
+
+
+def name_of(case):
+    return ' '.join([f'{case.chapter}/{case.program}', str(case.n_ranks), *case.arguments, *case.environment])
+
+
+# ---- what is to be run ----
+
+def read_list(path, chapter):
+    cases = []
+    with open(path, encoding='utf-8') as file:
+        for line in file:
+            words = line.split('#')[0].split()
+            if not words:
+                continue
+            n_ranks = int(words[1]) if len(words) > 1 and words[1].isdigit() else 2
+            options = [word.partition('=')[::2] for word in words[1:] if '=' in word]
+            environment = [value for key, value in options if key == 'env']
+            if any('_CVAR_' in word for word in environment):
+                continue  # a variable of MPICH's that chooses among its algorithms: the same run again
+            cases.append(Case(chapter, words[0], n_ranks, tuple(value for key, value in options if key == 'arg'), tuple(environment),
+                              tuple((key, value) for key, value in options if key not in ('arg', 'env'))))
+    return cases
+
+
+def cases_of(chapter, built, pools):
+    """Every line of the chapter's lists once; testlist.dtp runs programs over many datatypes."""
+    cases = {}
+    for name in ('testlist', 'testlist.dtp') if pools else ('testlist',):
+        for folder in built:
+            path = os.path.join(folder, chapter, name)
+            if os.path.exists(path):
+                cases.update(dict.fromkeys(read_list(path, chapter)))
+                break
+    return list(cases)
+
+
+def read_known():
+    """(pattern of a name, places or None, reason) for each line."""
+    known = []
+    with open(KNOWN, encoding='utf-8') as file:
+        for line in file:
+            if line.strip() and not line.startswith('#'):
+                pattern, reason = line.strip().split(': ', 1)
+                place = re.fullmatch(r'(.*) @(\w+)', pattern)
+                known.append((place[1] if place else pattern, place and place[2], reason))
+    return known
+
+
+def reason_for(case, known, place):
+    name = name_of(case)
+    return next((reason for pattern, where, reason in known if where in (None, place) and
+                 any(fnmatch.fnmatchcase(name, form) for form in (pattern, pattern + ' *'))), None)
+
+
+# ---- a run ----
+
+class Ours:
+    def __init__(self, installation):
+        self.installation = installation
+        self.environment = dict(os.environ)
+
+    def words(self, n_ranks):
+        return [self.installation.mpiexec, '-private', '-n', n_ranks]
+
+    def queues(self):
+        return stage.run([self.installation.motetctl, 'queues'], 20, check=False).stdout
+
+    def close(self):
+        pass
+
+
+class InLab(Ours):
+    def __init__(self, installation, logs):
+        super().__init__(installation)
+        self.cluster = lab.Lab(installation, 'three-networks', logs)
+
+    def words(self, n_ranks):
+        return self.cluster.on_words(HOSTS[0], ['mpiexec', '-n', n_ranks, '-hosts', ','.join(HOSTS)])
+
+    def queues(self):
+        return self.cluster.on(HOSTS[0], 'motetctl', 'queues', check=False).stdout
+
+    def close(self):
+        self.cluster.down()
+
+
+class Mpich:
+    def __init__(self):
+        self.mpich = inputs.Mpich()
+        self.environment = self.mpich.environment
+
+    def words(self, n_ranks):
+        return [self.mpich.mpiexec, '-n', n_ranks]
+
+    def queues(self):
+        return ''
+
+    def close(self):
+        pass
+
+
+def verdict(case, code, output):
+    """None for a good run, else what is wrong."""
+    # What mpiexec says of how a job ended is no output of the program.
+    output = ''.join(line for line in output.splitlines(True) if not line.startswith('mpiexec: '))
+    wanted = dict(case.options).get('resultTest')
+    good = re.search(r'^\s*No [Ee]rrors\s*$', output, re.MULTILINE)
+    if wanted in ('TestStatus', 'TestErrFatal'):
+        return None if code else 'exit code 0, but it was to fail'
+    if wanted == 'TestStatusNoErrors' and not code:
+        return 'exit code 0, but it was to fail'
+    if wanted != 'TestStatusNoErrors' and code:
+        return f'exit code {code}'
+    if not good:
+        return 'no "No Errors"'
+    return 'more output than "No Errors"' if re.sub(r'^\s*(No [Ee]rrors|Test Passed)\s*$', '', output, flags=re.MULTILINE).strip() else None
+
+
+def run(case, library, built, limit_s):
+    """(seconds, what is wrong or None, output)."""
+    folder = os.path.join(built, case.chapter)
+    environment = dict(library.environment, **dict(word.split('=', 1) for word in case.environment if '=' in word))
+    if case.chapter == 'errors/coll':  # calls that do not fit together: the checking mode finds them
+        environment.setdefault('MOTET_CHECK', 'collectives')
+    if 'resultTest' in dict(case.options):  # one program tests that mpiexec ends it
+        environment['MPIEXEC_TIMEOUT'] = f'{limit_s - GRACE_S:g}'
+    words = [*library.words(case.n_ranks), os.path.join(built, case.chapter, case.program), *case.arguments]
+    start = time.monotonic()
+    with tempfile.TemporaryFile('w+', encoding='utf-8', errors='replace') as file:
+        with subprocess.Popen([str(word) for word in words], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file,
+                              stderr=subprocess.STDOUT, start_new_session=True) as process:
+            try:
+                code, trouble = process.wait(timeout=limit_s), None
+            except subprocess.TimeoutExpired:
+                code, trouble = None, f'no end after {limit_s:g} s'
+                file.write(library.queues()[:LONGEST_OUTPUT])
+                process.terminate()
+                try:
+                    process.wait(timeout=10)
+                except subprocess.TimeoutExpired:
+                    pass
+            finally:
+                stage.kill_group(process)
+        file.seek(0)
+        output = file.read()
+    return time.monotonic() - start, trouble or verdict(case, code, output), output
+
+
+def memory_gib():
+    return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / (1 << 30)
+
+
+def run_chapter(chapter, library, folders, arguments, known):
+    """Prints what is not good and a row. Returns the number of results that nothing explains."""
+    built = folders[0]
+    counts = collections.Counter()
+    start = time.monotonic()
+    for case in cases_of(chapter, folders, not arguments.no_pools):
+        if arguments.only and not any(fnmatch.fnmatchcase(f'{case.program} {" ".join(case.arguments)}'.strip(), pattern) or
+                                      fnmatch.fnmatchcase(case.program, pattern) for pattern in arguments.only):
+            continue
+        if not os.path.exists(os.path.join(built, chapter, case.program)):
+            counts['not built'] += 1
+            continue
+        if float(dict(case.options).get('mem', 0)) > memory_gib() / 2:
+            counts['too large'] += 1
+            continue
+        reason = reason_for(case, known, arguments.place)
+        limit_s = float(dict(case.options).get('timeLimit', DEADLINE_S)) if reason is None else KNOWN_DEADLINE_S
+        seconds, wrong, output = run(case, library, built, limit_s * arguments.patience)
+        if arguments.verbose:
+            print(f'{seconds:7.1f} s  {wrong or "good"}  {name_of(case)}', flush=True)
+        if not wrong:
+            counts['good' if reason is None else 'better'] += 1
+            if reason is not None:
+                print(f'  {name_of(case)}: good, though it is known as: {reason}', flush=True)
+        elif reason is not None:
+            counts['known'] += 1
+        else:
+            counts['bad'] += 1
+            print(f'  {name_of(case)}: {wrong} after {seconds:.1f} s')
+            print(''.join(f'    | {line}\n' for line in output.strip()[:LONGEST_OUTPUT].splitlines()), end='', flush=True)
+    print(f'{chapter:<18}' + ''.join(f'{counts[key]:>10}' for key in ('good', 'known', 'bad', 'better', 'not built', 'too large')) +
+          f'{time.monotonic() - start:>9.0f} s', flush=True)
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
+    parser.add_argument('--chapters', nargs='+', choices=CHAPTERS, default=CHAPTERS, metavar='CHAPTER', help=', '.join(CHAPTERS))
+    parser.add_argument('--only', nargs='+', metavar='PATTERN', help='programs, or programs with arguments')
+    parser.add_argument('--place', choices=['node', 'three', 'mpich'], default='node', help='one node, three networks, or MPICH')
+    parser.add_argument('--patience', type=float, default=1.0, help="factor on the suite's deadlines")
+    parser.add_argument('--no-pools', action='store_true', help='without the long lists of runs over pools of datatypes (testlist.dtp)')
+    parser.add_argument('--verbose', action='store_true', help='a line for each run')
+    arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # by way of every `finally`
+    installation = stage.find()
+    folders = inputs.mpich_tests(installation, arguments.chapters)
+    known = read_known()
+    logs = tempfile.mkdtemp(prefix='motet-suite-')
+    try:
+        library = {'node': lambda: Ours(installation), 'three': lambda: InLab(installation, logs), 'mpich': Mpich}[arguments.place]()
+        try:
+            print(f'chapters that come later: {" ".join(LEFT_OUT)}')
+            print(f'{"":<18}' + ''.join(f'{word:>10}' for word in ('good', 'known', 'bad', 'better', 'not built', 'too large')))
+            total = collections.Counter()
+            for chapter in arguments.chapters:
+                total += run_chapter(chapter, library, folders, arguments, known)
+        finally:
+            library.close()
+    finally:
+        shutil.rmtree(logs)
+    unexplained = total['bad'] + total['better']
+    print(f'{sum(total.values())} runs: {total["good"]} good, {total["known"]} known differences, {unexplained} unexplained', flush=True)
+    return 1 if unexplained or not total['good'] else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
