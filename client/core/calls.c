@@ -17,8 +17,6 @@ static _Thread_local uint32_t thread_id;
 /* A bit for each entry in use. */
 static _Atomic uint64_t used_records, used_comms;
 static_assert(CALLS_RECORDS <= 64 && CALLS_COMMS <= 64, "a bit for each");
-/* What stands in `last` of the entries. */
-static const char *last[CALLS_COMMS][CALLS_FORMS];
 
 static struct calls_board *board(void)
 {
@@ -82,7 +80,7 @@ void calls_comm_add(struct comm *comm)
     for (int form = 0; form < CALLS_FORMS; form++) {
         atomic_store_explicit(&c->entered[form], 0, memory_order_relaxed);
         c->last[form][0] = '\0';
-        last[i][form] = NULL;
+        comm->shown_last[form] = NULL;
     }
     copy_text(c->name, sizeof c->name, comm->name);
     /* release: pairs with the acquire of the daemon's scan. */
@@ -111,7 +109,7 @@ void calls_comm_remove(struct comm *comm)
 
 /* ---- calls ---- */
 
-void calls_collective(const struct comm *comm, enum calls_form form, uint32_t sequence)
+void calls_collective(struct comm *comm, enum calls_form form, uint32_t sequence)
 {
     const char *function = calls_now.function;
     struct calls_comm *c = comm->shown;
@@ -121,10 +119,9 @@ void calls_collective(const struct comm *comm, enum calls_form form, uint32_t se
     calls_now.sequence = sequence;
     if (!c)
         return;
-    const char **shown = &last[c - board()->comms][form];
-    if (*shown != function && function) {
+    if (__builtin_expect(comm->shown_last[form] != function, 0) && function) {
         copy_text(c->last[form], sizeof c->last[form], function);
-        *shown = function;
+        comm->shown_last[form] = function;
     }
     atomic_store_explicit(&c->entered[form], sequence, memory_order_relaxed);
 }

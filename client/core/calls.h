@@ -30,7 +30,7 @@ static inline void calls_enter(const char *function)
 }
 
 /* This thread's function enters its next collective of this form on the communicator. */
-void calls_collective(const struct comm *comm, enum calls_form form, uint32_t sequence);
+void calls_collective(struct comm *comm, enum calls_form form, uint32_t sequence);
 
 /* Shows that this thread waits in its function; *record was NULL, and stays so when no entry is free. */
 void calls_show(struct calls_record **record);

@@ -46,6 +46,7 @@ struct comm {
     struct topo *topo;          /* NULL, or what client/topo made; shared by duplicates */
     struct coll_comm *coll;     /* collective engine's data, made on first use */
     struct calls_comm *shown;   /* what others see of it, or NULL */
+    const char *shown_last[3];  /* the function that it shows as the last collective of each form (enum calls_form) */
     void *match;                /* p2p's data, made on first use */
     struct buffer_pool *buffer; /* p2p's buffer of MPI_Comm_attach_buffer, or NULL */
     char name[MPI_MAX_OBJECT_NAME];
