@@ -8,8 +8,8 @@
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
 
-/* Below this the hand-shake costs more than the second core brings (bench/run --only node). Who has sent several messages and waits for all
- * of them copies well without it up to the second limit: then the receiver always has one to read. */
+/* Below this the hand-shake costs more than the second core brings (bench/run --only node). Who waits for several messages, or takes part in a
+ * collective, does well without it up to the second limit: then everybody has something to copy. */
 #define JOINT_MIN_BYTES        (64u << 10)
 #define JOINT_MIN_WINDOW_BYTES (512u << 10)
 /* An eighth of the message: large enough that a system call is cheap beside it, small enough that nobody waits long for the other's last one. */
@@ -68,7 +68,7 @@ uint32_t joint_offer(struct transfer *t)
 {
     struct queue_record *r = t->record;
 
-    if (t->bytes < (t->blocking ? JOINT_MIN_BYTES : JOINT_MIN_WINDOW_BYTES) || !r)
+    if (t->bytes < (t->sole ? JOINT_MIN_BYTES : JOINT_MIN_WINDOW_BYTES) || !r)
         return 0;
     /* relaxed: the announcement's release publishes them. */
     atomic_store_explicit(&r->joint_target, 0, memory_order_relaxed);

@@ -31,7 +31,7 @@ static int wait_for(struct transfer *t, MPI_Status *status)
 }
 
 static int send_slow(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
-                     enum p2p_context context, enum p2p_mode mode)
+                     enum p2p_context context, enum p2p_mode mode, bool sole)
 {
     struct engine *e = engine_of(comm);
 
@@ -40,6 +40,7 @@ static int send_slow(const void *buf, MPI_Count count, struct datatype *type, in
     if (t) {
         t->mode = (uint8_t)mode;
         t->blocking = true;
+        t->sole = sole;
         transfer_start_send(t);
     }
     engine_leave(e);
@@ -67,7 +68,7 @@ int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, 
 {
     if (__builtin_expect(mode != P2P_SYNCHRONOUS, 1) && send_short(buf, count, type, dest, tag, comm, context))
         return MPI_SUCCESS;
-    return send_slow(buf, count, type, dest, tag, comm, context, mode);
+    return send_slow(buf, count, type, dest, tag, comm, context, mode, context == P2P_CONTEXT_USER);
 }
 
 int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
@@ -134,7 +135,7 @@ int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int
 
     if (!recv)
         return no_memory();
-    int send_err = sent ? MPI_SUCCESS : send_slow(sbuf, scount, stype, dest, stag, comm, context, P2P_STANDARD);
+    int send_err = sent ? MPI_SUCCESS : send_slow(sbuf, scount, stype, dest, stag, comm, context, P2P_STANDARD, false);
     int recv_err = wait_for(recv, status);
     return send_err ? send_err : recv_err;
 }

@@ -123,6 +123,7 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
     t->dir = dir;
     t->mode = P2P_STANDARD;
     t->blocking = false;
+    t->sole = false;
     t->posted = false;
     t->helped = false;
     t->joint = false;

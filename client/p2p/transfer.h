@@ -25,6 +25,7 @@ struct transfer {
     uint8_t dir;       /* enum transfer_dir */
     uint8_t mode;      /* enum p2p_mode; sends */
     bool blocking;     /* the caller waits inside the library: no board record until it has waited long */
+    bool sole;         /* send: the application waits for this message and no other */
     bool posted;       /* receive: in the match table */
     bool helped;       /* the helper thread may advance it (client/core/async.h) */
     bool joint;        /* in joint.c's list of offered sends or of receives that wait for the sender's last chunks */
