@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
+
+#define AHEAD 8u /* entries that are fetched for writing ahead of their use, as for rings */
 #define LINE 64u
 
 struct exchange {
@@ -221,6 +224,8 @@ void exchange_publish(struct exchange *x, uint64_t step, int to)
         atomic_store_explicit(&e->step, step, memory_order_release);
         atomic_signal_fence(memory_order_seq_cst);
     }
+    /* Others have read what stood in the entry that comes then, so its line is in their caches: it is on its way back before it is wanted. */
+    thread_prefetch_own(&x->mine->entries[(step + AHEAD) % EXCHANGE_DEPTH]);
     struct bell_ref ref = {.event_fd = -1, .fenced = link_self.fenced};
     if (to >= 0) {
         ref.bell = bells_of(x)[to];
