@@ -34,6 +34,7 @@ static bool read_record(const struct calls_record *shared, struct calls_record *
     if (before == CALLS_FREE || before >= CALLS_N_STATES)
         return false;
     memcpy(copy, shared, sizeof *copy);
+    /* The copy comes before the second look. */
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&shared->state, memory_order_relaxed) != before)
         return false;
@@ -50,6 +51,7 @@ static bool read_comm(const struct calls_comm *shared, struct calls_comm *copy)
     if (atomic_load_explicit(&shared->state, memory_order_acquire) != 1)
         return false;
     memcpy(copy, shared, sizeof *copy);
+    /* As above. */
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&shared->state, memory_order_relaxed) != 1)
         return false;
