@@ -45,7 +45,7 @@ static int poll_running(void)
         n_done += done || r->schedule->next_step != at;
         if (done) {
             leave_list(r);
-            request_complete(&r->request, r->schedule->err);
+            request_complete(&r->request, schedule_result(r->schedule));
         }
     }
     return n_done;
@@ -77,7 +77,7 @@ static int start(struct request *request)
     request_set_complete(&r->request, false);
     r->request.active = true;
     if (schedule_advance(r->schedule)) {
-        request_complete(&r->request, r->schedule->err);
+        request_complete(&r->request, schedule_result(r->schedule));
         return MPI_SUCCESS;
     }
     r->previous = NULL;

@@ -61,6 +61,7 @@ static void init(struct schedule *s, struct comm *comm, bool recording)
     s->view = (struct schedule_view){.comm = comm, .rank = comm->rank, .size = comm->size, .map = NULL};
     s->tag = 0;
     s->err = MPI_SUCCESS;
+    s->detail = 0;
     s->recording = recording;
     s->broken = s->repeats = false;
     s->n_pending = 0;
@@ -79,8 +80,10 @@ static void init(struct schedule *s, struct comm *comm, bool recording)
 
 static void note(struct schedule *s, int err)
 {
-    if (err != MPI_SUCCESS && s->err == MPI_SUCCESS)
+    if (err != MPI_SUCCESS && s->err == MPI_SUCCESS) {
         s->err = err;
+        err_stow(err, &s->detail);
+    }
 }
 
 static void out_of_memory(struct schedule *s)
@@ -112,6 +115,13 @@ int schedule_end(struct schedule *s)
         release_temps(s);
     if (s->pending != s->inline_pending)
         free(s->pending);
+    return schedule_result(s);
+}
+
+int schedule_result(struct schedule *s)
+{
+    if (__builtin_expect(s->err != MPI_SUCCESS, 0))
+        err_unstow(s->err, &s->detail);
     return s->err;
 }
 
@@ -820,4 +830,5 @@ void schedule_rewind(struct schedule *s)
     assert(s->n_pending == 0);
     s->next_step = 0;
     s->err = MPI_SUCCESS;
+    s->detail = 0;
 }

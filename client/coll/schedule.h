@@ -49,6 +49,7 @@ struct schedule {
     struct schedule_view view;
     int tag; /* of all its messages, in the collective context */
     int err;
+    uint32_t detail; /* what is known of err: err_stow() */
     bool recording;
     bool broken;
     bool repeats; /* from schedule_label on */
@@ -77,6 +78,8 @@ struct schedule {
 void schedule_begin(struct schedule *s, struct comm *comm, int tag);
 /* Releases what it holds. Returns the first error. */
 int schedule_end(struct schedule *s);
+/* The first error; what was said of it becomes the calling thread's. */
+int schedule_result(struct schedule *s);
 
 /* A schedule to be recorded, NULL where memory is missing. It holds a reference to comm. */
 struct schedule *schedule_new(struct comm *comm, int tag);

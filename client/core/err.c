@@ -56,6 +56,13 @@ static struct {
 } kept[N_KEPT];
 static unsigned n_kept; /* the next one is written at n_kept % N_KEPT */
 
+/* Those that one thread found and another is to have; with kept_lock. */
+static struct {
+    uint32_t number; /* 0: none */
+    char text[ERR_DETAIL_BYTES];
+} stowed[N_KEPT];
+static uint32_t n_stowed; /* the number of the last */
+
 void err_record(int mpi_class, const char *fmt, ...)
 {
     struct detail *d = find_or_make();
@@ -104,6 +111,32 @@ bool err_kept(int mpi_class, char *text, size_t n_bytes)
     }
     pthread_mutex_unlock(&kept_lock);
     return found;
+}
+
+void err_stow(int mpi_class, uint32_t *detail)
+{
+    const char *text = err_detail(mpi_class);
+
+    if (*detail != 0 || !*text)
+        return;
+    pthread_mutex_lock(&kept_lock);
+    if (++n_stowed == 0)
+        n_stowed = 1;
+    stowed[n_stowed % N_KEPT].number = n_stowed;
+    snprintf(stowed[n_stowed % N_KEPT].text, ERR_DETAIL_BYTES, "%s", text);
+    *detail = n_stowed;
+    pthread_mutex_unlock(&kept_lock);
+}
+
+void err_unstow(int mpi_class, uint32_t *detail)
+{
+    if (*detail == 0)
+        return;
+    pthread_mutex_lock(&kept_lock);
+    if (stowed[*detail % N_KEPT].number == *detail)
+        err_record(mpi_class, "%s", stowed[*detail % N_KEPT].text);
+    pthread_mutex_unlock(&kept_lock);
+    *detail = 0;
 }
 
 void err_blame(struct comm *comm)

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct comm;
 
@@ -48,6 +49,12 @@ void err_blame(struct comm *comm);
 
 /* What err_blame() said since the last err_set(), or NULL; forgets it. For the bindings. */
 struct comm *err_take_blame(void);
+
+/* A thread that finds an error on behalf of another one (the helper thread, or whichever polls) puts the text of its last err_set() aside,
+ * and the number under which it lies into *detail, unless there is one already or it has no text for the class. The thread that ends the
+ * operation takes the text over, as by err_set() of its own. The last 32 are there to be taken; 0 is nobody's number. */
+void err_stow(int mpi_class, uint32_t *detail);
+void err_unstow(int mpi_class, uint32_t *detail);
 
 /* Forgets everything: after an error that was handled inside the library. */
 void err_clear(void);

@@ -38,6 +38,8 @@ void request_complete(struct request *r, int error)
     bool orphan = r->orphan;
 
     r->error = error;
+    if (__builtin_expect(error != MPI_SUCCESS, 0))
+        err_stow(error, &r->detail);
     /* From here on another thread may finish it, unless nobody knows it any more. */
     request_set_complete(r, true);
     if (lane)
@@ -95,9 +97,12 @@ int request_finish(struct request *r, MPI_Status *status)
         status_set_received(status, r->source, r->tag, r->bytes);
         status_set_cancelled_flag(status, r->cancelled);
     }
-    /* The error is raised on the request's communicator, unless this request was the last that kept it alive. */
-    if (error && r->comm && object_n_refs(&r->comm->obj) > 1)
-        err_blame(r->comm);
+    if (__builtin_expect(error != MPI_SUCCESS, 0)) {
+        err_unstow(error, &r->detail);
+        /* The error is raised on the request's communicator, unless this request was the last that kept it alive. */
+        if (r->comm && object_n_refs(&r->comm->obj) > 1)
+            err_blame(r->comm);
+    }
     if (r->persistent) {
         r->active = false;
         return error;

@@ -50,6 +50,7 @@ struct request {
     bool orphan;      /* freed by the user while active: progress destroys it at completion */
     int error;        /* MPI error class of the operation */
     int source, tag;  /* of the message received; MPI_ANY_SOURCE, MPI_ANY_TAG for others (the empty status) */
+    uint32_t detail;  /* what is known of the error: err_stow() */
     MPI_Count bytes;  /* received */
 };
 

@@ -170,8 +170,10 @@ static bool part_is_over(struct partitioned *p, int i)
         return false;
     p->parts[i] = NULL;
     int err = request_finish(r, MPI_STATUS_IGNORE);
-    if (err && !p->error)
+    if (err && !p->error) {
         p->error = err;
+        err_stow(err, &p->base.detail);
+    }
     if (p->staging)
         unpack_part(p, i);
     return true;

@@ -162,7 +162,7 @@ void transfer_rewind(struct transfer *t)
     t->moved = 0;
 }
 
-int transfer_judge_length(const struct transfer *t, MPI_Count n_bytes)
+static int judge_length(const struct transfer *t, MPI_Count n_bytes)
 {
     MPI_Count rest;
 
@@ -174,6 +174,15 @@ int transfer_judge_length(const struct transfer *t, MPI_Count n_bytes)
         return err_set(MPI_ERR_TYPE, "a message of %lld bytes with tag %d from rank %d ends within an element of the receive's datatype",
                        (long long)n_bytes, t->base.tag, t->base.source);
     return MPI_SUCCESS;
+}
+
+int transfer_judge_length(struct transfer *t, MPI_Count n_bytes)
+{
+    int error = judge_length(t, n_bytes);
+
+    /* Now: a rendezvous ends later, perhaps in another thread. */
+    err_stow(error, &t->base.detail);
+    return error;
 }
 
 void transfer_complete(struct transfer *t, int error)

@@ -64,10 +64,10 @@ void transfer_start_recv(struct transfer *t);
 
 /* Whether a message of n_bytes fits a receive: 0; MPI_ERR_TRUNCATE when it is larger; MPI_ERR_TYPE when it ends within an element of
  * a type with gaps, so that the two ends certainly gave different types (MPI-5.0 section 3.3.1). Without gaps the bytes are taken as they
- * are, as other libraries do. t->base has the message's source and tag. */
-int transfer_judge_length(const struct transfer *t, MPI_Count n_bytes);
+ * are, as other libraries do. t->base has the message's source and tag, and keeps what is said of an error. */
+int transfer_judge_length(struct transfer *t, MPI_Count n_bytes);
 
-static inline int transfer_check_length(const struct transfer *t, MPI_Count n_bytes)
+static inline int transfer_check_length(struct transfer *t, MPI_Count n_bytes)
 {
     if (__builtin_expect(n_bytes <= t->bytes && (t->type->contiguous || n_bytes == t->bytes), 1))
         return MPI_SUCCESS;

@@ -86,6 +86,56 @@ static void without_calls(void)
     free(out);
 }
 
+/* What an error was, which the helper thread found, is told by the thread that asks for the result. */
+static void expect_text(int error, int mpi_class, const char *wanted)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int len;
+
+    if (error != mpi_class)
+        fail("an error that the helper found is not returned");
+    MPI_Error_string(error, text, &len);
+    if (!strstr(text, wanted)) {
+        fprintf(stderr, "rank %d: %s\n", rank, text);
+        fail("the text of an error that the helper found is lost");
+    }
+}
+
+static void errors_without_calls(void)
+{
+    uint8_t *out = malloc(N_BYTES), *in = calloc(1, N_BYTES);
+    int right = (rank + 1) % size, left = (rank + size - 1) % size, n = 100000 + left;
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    char wanted[100];
+
+    memset(out, rank + 1, N_BYTES);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Irecv(in, n, MPI_BYTE, left, 5, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, 200000 + rank, MPI_BYTE, right, 5, MPI_COMM_WORLD, &requests[1]);
+    look_until(in + n - 1, (uint8_t)(left + 1), "the last byte of a large message that does not fit did not come");
+    int error = MPI_Waitall(2, requests, statuses);
+    snprintf(wanted, sizeof wanted, "%d bytes with tag 5 from rank %d met a receive of %d bytes", 200000 + left, left, n);
+    expect_text(error == MPI_ERR_IN_STATUS ? statuses[0].MPI_ERROR : error, MPI_ERR_TRUNCATE, wanted);
+
+    /* The root of a broadcast with more than the others take comes late. */
+    memset(in, 0, N_BYTES);
+    if (rank == 0) {
+        const struct timespec pause = {.tv_nsec = 20000000};
+        nanosleep(&pause, NULL);
+    }
+    MPI_Ibcast(rank == 0 ? out : in, rank == 0 ? 40 : 30, MPI_BYTE, 0, MPI_COMM_WORLD, &requests[0]);
+    if (rank > 0)
+        look_until(in + 29, 1, "the last byte of a broadcast that does not fit did not come");
+    error = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    if (rank > 0)
+        expect_text(error, MPI_ERR_TRUNCATE, "40 bytes");
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    free(in);
+    free(out);
+}
+
 static void with_calls(int rounds)
 {
     uint8_t *out = malloc(N_BYTES), *in = malloc(N_BYTES);
@@ -131,8 +181,10 @@ int main(int argc, char **argv)
 #else
     const bool look = !getenv("MOTET_PROGRESS");
 #endif
-    if (look)
+    if (look) {
         without_calls();
+        errors_without_calls();
+    }
     with_calls(rounds);
     MPI_Finalize();
     if (rank == 0)
