@@ -3,6 +3,7 @@
 """Runs the C programs of MPICH's own test suite, from the distribution's source package, compiled by our mpicc.
 
     tests/suites/run_mpich.py                          every chapter on one node
+    tests/suites/run_mpich.py --place two              over two nodes of one network
     tests/suites/run_mpich.py --place three            over three networks with two gateways in a row
     tests/suites/run_mpich.py --place mpich            the same programs on MPICH's library (its wheel)
     tests/suites/run_mpich.py --chapters pt2pt --only 'bsend*'
@@ -41,7 +42,7 @@ DEADLINE_S = 180  # as in the suite
 KNOWN_DEADLINE_S = 20  # where no good end is expected
 GRACE_S = 5
 LONGEST_OUTPUT = 3000
-HOSTS = ['a1', 'c1', 'a2', 'c2']
+LABS = {'two': ('one-network', ['n1', 'n2', 'n1', 'n2']), 'three': ('three-networks', ['a1', 'c1', 'a2', 'c2'])}
 Case = collections.namedtuple('Case', 'chapter program n_ranks arguments environment options')
 
 
@@ -116,15 +117,16 @@ class Ours:
 
 
 class InLab(Ours):
-    def __init__(self, installation, logs):
+    def __init__(self, installation, place, logs):
         super().__init__(installation)
-        self.cluster = lab.Lab(installation, 'three-networks', logs)
+        file, self.hosts = LABS[place]
+        self.cluster = lab.Lab(installation, file, logs)
 
     def words(self, n_ranks):
-        return self.cluster.on_words(HOSTS[0], ['mpiexec', '-n', n_ranks, '-hosts', ','.join(HOSTS)])
+        return self.cluster.on_words(self.hosts[0], ['mpiexec', '-n', n_ranks, '-hosts', ','.join(self.hosts)])
 
     def queues(self):
-        return self.cluster.on(HOSTS[0], 'motetctl', 'queues', check=False).stdout
+        return self.cluster.on(self.hosts[0], 'motetctl', 'queues', check=False).stdout
 
     def close(self):
         self.cluster.down()
@@ -235,7 +237,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     parser.add_argument('--chapters', nargs='+', choices=CHAPTERS, default=CHAPTERS, metavar='CHAPTER', help=', '.join(CHAPTERS))
     parser.add_argument('--only', nargs='+', metavar='PATTERN', help='programs, or programs with arguments')
-    parser.add_argument('--place', choices=['node', 'three', 'mpich'], default='node', help='one node, three networks, or MPICH')
+    parser.add_argument('--place', choices=['node', *LABS, 'mpich'], default='node',
+                        help='one node, two nodes, three networks, or MPICH')
     parser.add_argument('--patience', type=float, default=1.0, help="factor on the suite's deadlines")
     parser.add_argument('--no-pools', action='store_true', help='without the long lists of runs over pools of datatypes (testlist.dtp)')
     parser.add_argument('--verbose', action='store_true', help='a line for each run')
@@ -247,7 +250,8 @@ def main():
     known = read_known()
     logs = tempfile.mkdtemp(prefix='motet-suite-')
     try:
-        library = {'node': lambda: Ours(installation), 'three': lambda: InLab(installation, logs), 'mpich': Mpich}[arguments.place]()
+        library = Mpich() if arguments.place == 'mpich' else Ours(installation) if arguments.place == 'node' else \
+            InLab(installation, arguments.place, logs)
         try:
             print(f'chapters that come later: {" ".join(LEFT_OUT)}')
             print(f'{"":<18}' + ''.join(f'{word:>10}' for word in ('good', 'known', 'bad', 'better', 'not built', 'too large')))
