@@ -35,6 +35,10 @@
 #define SPIN_SHOW_POLLS 1000u
 /* A thread that polls a lane alone looks at everything else once in so many polls without event. */
 #define POLLS_PER_LOOK_AROUND 256u
+/* So many calls in a row that asked and got nothing are looked at together. If they took less than this each, the program does nothing
+ * between them, and what it asks for may need this core: also where the node is not known to be crowded, as in waits. */
+#define ASKS_PER_CLOCK 32u
+#define ASK_AGAIN_NS   1000u
 /* Sleep is cut into pieces to notice the daemon's death. */
 #define SLEEP_PIECE_NS CLOCK_NS_PER_S
 
@@ -260,6 +264,41 @@ static void yield_once(void)
             stranger_met(&stranger, after_ns);
         last_lost_ns = after_ns;
     }
+}
+
+static _Thread_local struct {
+    uint64_t since_ns;
+    uint32_t n_in_vain;
+} asks __attribute__((tls_model("initial-exec")));
+
+static bool only_asks(void)
+{
+    if (asks.n_in_vain < ASKS_PER_CLOCK)
+        return false;
+    uint64_t now_ns = clock_now_ns(), since_ns = asks.since_ns;
+    asks.since_ns = now_ns;
+    asks.n_in_vain = 0;
+    return now_ns - since_ns < ASKS_PER_CLOCK * ASK_AGAIN_NS;
+}
+
+void progress_ask(void)
+{
+    if (progress_poll() > 0) {
+        asks.n_in_vain = 0;
+        return;
+    }
+    asks.n_in_vain++;
+    if (!link_self.base || !only_asks() || mode() == WAIT_SPIN)
+        return;
+    /* How long it takes says nothing of strangers: who is asked may be computing. */
+    struct lane *alone = lane_alone();
+    int depth = alone ? lane_step_out(alone) : lock_release();
+    sched_yield();
+    if (alone)
+        lane_step_in(alone, depth);
+    else
+        lock_resume(depth);
+    progress_poll();
 }
 
 /* Reads the clock once in a while. Returns how long this wait has been idle. */

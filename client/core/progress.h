@@ -28,6 +28,10 @@
 /* Handles what has arrived and advances what can move. Returns the number of events; never blocks. */
 int progress_poll(void);
 
+/* progress_poll for a call that does not wait, as test and probe do: now and then a program that does nothing but ask again and again
+ * gives its core to those whom it asks about. */
+void progress_ask(void);
+
 /*
  * A module's own poller: returns the number of things it advanced. While `*n_active` is 0 it is not called. `impatient`: what it
  * waits for may come without a message (room in a ring), so while it is active nobody sleeps longer than a millisecond.

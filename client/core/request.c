@@ -126,7 +126,7 @@ int request_wait(struct request *r, MPI_Status *status)
 bool request_test(struct request *r)
 {
     if (!request_is_complete(r))
-        progress_poll();
+        progress_ask();
     return request_is_complete(r);
 }
 

@@ -62,7 +62,7 @@ int mpi_test(struct request **request, int *flag, MPI_Status *status)
 
     *flag = 1;
     if (!r || !r->active) {
-        progress_poll();
+        progress_ask();
         status_set_empty(status);
         return MPI_SUCCESS;
     }
@@ -111,7 +111,7 @@ int mpi_waitall(MPI_Count count, MPI_Request array_of_requests[], MPI_Status arr
 
 int mpi_testall(MPI_Count count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[])
 {
-    progress_poll();
+    progress_ask();
     *flag = 0;
     for (MPI_Count i = 0; i < count; i++) {
         struct request *r = active_request(array_of_requests[i]);
@@ -160,7 +160,7 @@ int mpi_testany(MPI_Count count, MPI_Request array_of_requests[], int *indx, int
 {
     bool any;
 
-    progress_poll();
+    progress_ask();
     MPI_Count at = find_complete(count, array_of_requests, &any);
     *indx = MPI_UNDEFINED;
     *flag = !any;
@@ -220,7 +220,7 @@ int mpi_testsome(MPI_Count incount, MPI_Request array_of_requests[], int *outcou
 {
     bool any;
 
-    progress_poll();
+    progress_ask();
     find_complete(incount, array_of_requests, &any);
     if (!any) {
         *outcount = MPI_UNDEFINED;
@@ -249,7 +249,7 @@ static int peek_status(struct request *r, MPI_Status *status)
 
 int mpi_request_get_status(struct request *request, int *flag, MPI_Status *status)
 {
-    progress_poll();
+    progress_ask();
     *flag = !request || !request->active || request_is_complete(request);
     return *flag ? peek_status(request && request->active ? request : NULL, status) : MPI_SUCCESS;
 }
@@ -259,7 +259,7 @@ int mpi_request_get_status_all(MPI_Count count, const MPI_Request array_of_reque
 {
     int result = MPI_SUCCESS;
 
-    progress_poll();
+    progress_ask();
     *flag = 0;
     for (MPI_Count i = 0; i < count; i++) {
         struct request *r = active_request(array_of_requests[i]);
@@ -279,7 +279,7 @@ int mpi_request_get_status_any(MPI_Count count, const MPI_Request array_of_reque
 {
     bool any;
 
-    progress_poll();
+    progress_ask();
     MPI_Count at = find_complete(count, array_of_requests, &any);
     *indx = at < 0 ? MPI_UNDEFINED : (int)at;
     *flag = at >= 0 || !any;
@@ -292,7 +292,7 @@ int mpi_request_get_status_some(MPI_Count incount, const MPI_Request array_of_re
     bool any;
     int n = 0, result = MPI_SUCCESS;
 
-    progress_poll();
+    progress_ask();
     find_complete(incount, array_of_requests, &any);
     for (MPI_Count i = 0; i < incount; i++) {
         struct request *r = active_request(array_of_requests[i]);

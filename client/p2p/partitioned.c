@@ -418,7 +418,7 @@ int mpi_parrived(struct request *request, int partition, int *flag)
     if (partition < 0 || partition >= p->n_partitions)
         return err_set(MPI_ERR_ARG, "partition %d is not in 0..%d", partition, p->n_partitions - 1);
     if (!has_arrived(p, partition)) {
-        progress_poll();
+        progress_ask();
         *flag = has_arrived(p, partition);
     }
     return MPI_SUCCESS;

@@ -84,7 +84,7 @@ static bool look_twice(int source, int tag, const struct comm *comm, MPI_Status 
 {
     if (look(source, tag, comm, status, ret_taken))
         return true;
-    progress_poll();
+    progress_ask();
     return look(source, tag, comm, status, ret_taken);
 }
 

@@ -522,6 +522,11 @@ int progress_poll(void)
     return n;
 }
 
+void progress_ask(void)
+{
+    progress_poll();
+}
+
 void progress_wait_idle(struct progress_wait *w)
 {
     struct box *box = &shared->boxes[own_rank];

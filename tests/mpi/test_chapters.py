@@ -12,6 +12,7 @@ from harness import inputs, stage
 TESTS = [
     ('p2p', 'point to point', ['mpi/p2p.c'], [], 2),
     ('stress', 'point to point: random traffic, every mode, wildcards', ['client/stress.c'], [5, 60], 3),
+    ('asking', 'point to point: programs that ask instead of waiting', ['mpi/asking.c'], [], 2),
     # Alone it is also asked about MPI_PROC_NULL, of which MPICH's MPI_Psend_init dies: tests/topo.
     ('partitioned', 'point to point: partitioned', ['topo/partitioned.c'], [], 4),
     ('objects', 'datatypes, groups, communicators, attributes, info', ['mpi/objects.c'], [], 3),
