@@ -156,10 +156,10 @@ def mpich_tests(installation, chapters):
     compile is left out. Returns (the folder with the programs and their lists, the suite's source folder)."""
     source = mpich_suite()
     environment = dict(os.environ, PATH=f'{os.path.join(installation.prefix, "bin")}:{os.environ["PATH"]}')
-    # Names of MPI-1 that MPI-3 took away and that the suite's own helpers call, as the functions that took their place.
-    renamed = ' '.join(f'-DMPI_{old}=MPI_{new}' for old, new in (('Type_hindexed', 'Type_create_hindexed'),
-                                                                 ('Type_hvector', 'Type_create_hvector'),
-                                                                 ('Type_struct', 'Type_create_struct')))
+    # Names of MPI-1 that MPI-3 took away and that the suite's own helpers call, and conversions to Fortran, as what took their place.
+    renamed = ' '.join(f'-D{prefix}_{old}={prefix}_{new}' for prefix in ('MPI', 'PMPI') for old, new in (
+        ('Type_hindexed', 'Type_create_hindexed'), ('Type_hvector', 'Type_create_hvector'), ('Type_struct', 'Type_create_struct'),
+        ('Message_c2f', 'Message_toint'), ('Message_f2c', 'Message_fromint')))
 
     def configure(path):
         stage.run([os.path.join(source, 'configure'), 'CC=mpicc', 'MPICC=mpicc', f'CPPFLAGS={renamed}', f'--with-mpi={installation.prefix}',

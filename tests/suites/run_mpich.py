@@ -207,13 +207,15 @@ def run_chapter(chapter, library, folders, arguments, known):
         if arguments.only and not any(fnmatch.fnmatchcase(f'{case.program} {" ".join(case.arguments)}'.strip(), pattern) or
                                       fnmatch.fnmatchcase(case.program, pattern) for pattern in arguments.only):
             continue
+        reason = reason_for(case, known, arguments.place)
         if not os.path.exists(os.path.join(built, chapter, case.program)):
-            counts['not built'] += 1
+            counts['bad' if reason is None else 'not built'] += 1
+            if reason is None:
+                print(f'  {name_of(case)}: not built', flush=True)
             continue
         if float(dict(case.options).get('mem', 0)) > memory_gib() / 2:
             counts['too large'] += 1
             continue
-        reason = reason_for(case, known, arguments.place)
         limit_s = float(dict(case.options).get('timeLimit', DEADLINE_S)) if reason is None else KNOWN_DEADLINE_S
         seconds, wrong, output = run(case, library, built, limit_s * arguments.patience)
         if arguments.verbose:
