@@ -85,6 +85,7 @@ static void free_shape(struct coll_comm *c)
     free(c->members);
     c->nodes = c->networks = NULL;
     c->leaders = c->node_of = c->members = NULL;
+    c->shaped = false;
 }
 
 static void release_comm(struct comm *comm)
@@ -94,6 +95,9 @@ static void release_comm(struct comm *comm)
         return;
     comm->coll = NULL;
     shared_close(c);
+    if (c->remote)
+        free_shape(c->remote);
+    free(c->remote);
     free_shape(c);
     free(c);
 }
@@ -142,29 +146,43 @@ static void collect_members(struct coll_comm *c, const struct comm *comm)
     }
 }
 
+/* False: no memory. */
+static bool find_shape(struct coll_comm *c, const struct group *group)
+{
+    size_t n = (size_t)group->size;
+    c->leaders = malloc(n * sizeof(int));
+    c->node_of = malloc(n * sizeof(int));
+    c->members = malloc(n * sizeof(int));
+    c->shaped = c->leaders && c->node_of && c->members && number_nodes(c, group);
+    if (c->shaped && c->n_nodes > 1) {
+        c->nodes = levels_new(c, group, false);
+        c->networks = levels_new(c, group, true);
+        c->shaped = c->nodes && c->networks;
+    }
+    if (!c->shaped)
+        free_shape(c);
+    return c->shaped;
+}
+
 struct coll_comm *coll_shape_of(struct comm *comm)
 {
     struct coll_comm *c = coll_comm_of(comm);
     if (!c || c->shaped)
         return c;
-    size_t n = (size_t)comm->size;
-    c->leaders = malloc(n * sizeof(int));
-    c->node_of = malloc(n * sizeof(int));
-    c->members = malloc(n * sizeof(int));
-    bool ok = c->leaders && c->node_of && c->members && number_nodes(c, comm->group);
-    if (ok)
-        collect_members(c, comm);
-    if (ok && c->n_nodes > 1) {
-        c->nodes = levels_new(comm, false);
-        c->networks = levels_new(comm, true);
-        ok = c->nodes && c->networks;
-    }
-    if (!ok) {
-        free_shape(c);
+    if (!find_shape(c, comm->group))
         return NULL;
-    }
-    c->shaped = true;
+    collect_members(c, comm);
     return c;
+}
+
+const struct coll_comm *coll_remote_shape_of(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (!c)
+        return NULL;
+    if (!c->remote)
+        c->remote = calloc(1, sizeof *c->remote);
+    return c->remote && (c->remote->shaped || find_shape(c->remote, comm->remote_group)) ? c->remote : NULL;
 }
 
 void coll_init(void)

@@ -30,8 +30,9 @@ struct coll_comm {
     int *members; /* [n_members] ranks on my node, ascending */
     int n_members;
     int my_member; /* my place in members */
-    bool in_order; /* every node holds an unbroken row of ranks: hierarchies keep operand order */
-    struct levels *nodes, *networks; /* all nodes in one group, and a group for each network */
+    bool in_order; /* every node holds an unbroken row of ranks */
+    struct levels *nodes, *networks; /* all nodes in one group, and a group for each network; NULL with one node */
+    struct coll_comm *remote;        /* of an intercommunicator: the shape of its remote group, without members; made on first use */
 
     /* The exchange with the members on this node (shared.h); NULL without a slot or another member. */
     bool exchange_tried;
@@ -42,6 +43,8 @@ struct coll_comm {
 struct coll_comm *coll_comm_of(struct comm *comm);
 /* The same with the shape filled in. */
 struct coll_comm *coll_shape_of(struct comm *comm);
+/* The shape of an intercommunicator's remote group, as its members see it. */
+const struct coll_comm *coll_remote_shape_of(struct comm *comm);
 
 /* Tags of the collective context. Every collective call takes the next one of its form on all members alike. The forms
  * count apart, so that a program that starts a nonblocking operation here before and there behind a blocking one (not

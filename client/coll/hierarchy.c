@@ -3,7 +3,7 @@
 
 #include "client/coll/algorithms.h"
 #include "client/coll/hierarchy_chain.h"
-#include "client/core/err.h"
+#include "client/coll/ordered.h"
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ int place_node_above(const struct place *p, int group)
 {
     const struct levels_edge *edge = &p->tree->edge[group];
     int parent = p->tree->parent[group];
-    if (p->at_entry_only || group == p->partner)
+    if (group == p->partner)
         return place_entry_node(p, parent);
     if (p->root >= 0 && p->tree->parent[parent] < 0 && edge->from != p->root_node &&
         levels_gateways(p->levels, p->root_node, edge->to) == edge->gateways)
@@ -54,23 +54,21 @@ bool place_has_child(const struct place *p, int group)
            place_node_above(p, group) == p->my_node;
 }
 
-bool place_find(struct schedule *s, struct levels *levels, int root, struct place *ret_place)
+bool place_find(struct schedule *s, struct levels *levels, int root, enum levels_load load, struct place *ret_place)
 {
     struct comm *comm = s->view.comm;
     const struct coll_comm *c = levels->shape;
     int my_node = c->node_of[comm->rank], root_node = root < 0 ? -1 : c->node_of[root];
     int group = levels->group_of[my_node], first = levels->first[group], n = levels->first[group + 1] - first;
-    const struct levels_tree *tree = levels_tree_of(levels, root < 0 ? levels->centre : levels->group_of[root_node]);
+    const struct levels_tree *tree = levels_tree_of(levels, root < 0 ? levels->centre : levels->group_of[root_node], load);
     int *leaders = levels->leaders + first;
     if (root >= 0 && levels->group_of[root_node] == group && c->leaders[root_node] != root) {
         leaders = schedule_temp(s, (size_t)n * sizeof(int));
         if (leaders)
             memcpy(leaders, levels->leaders + first, (size_t)n * sizeof(int));
     }
-    if (!tree && !s->broken) {
-        s->err = err_set(MPI_ERR_NO_MEM, "no memory for the ways between the networks of %s", comm->name);
-        s->broken = true;
-    }
+    if (!tree)
+        schedule_no_memory(s);
     if (s->broken)
         return false;
     *ret_place = (struct place){
@@ -103,10 +101,9 @@ bool place_find(struct schedule *s, struct levels *levels, int root, struct plac
 }
 
 /* Two groups that lead to equally far ends meet as equals: one crossing less than by way of a root. */
-static void meet_as_equals(struct place *p, bool keep_order)
+static void meet_as_equals(struct place *p)
 {
-    if (p->tree->peer >= 0 && (!keep_order || p->tree->peer_in_order))
-        p->partner = p->tree->peer;
+    p->partner = p->tree->peer;
 }
 
 /* Rank that the entries of the two groups that meet as equals exchange with; -1 on all other ranks. */
@@ -180,9 +177,9 @@ static void barrier_of_leaders(struct schedule *s, const struct place *p)
 void hierarchy_barrier(struct schedule *s, struct levels *levels)
 {
     struct place p;
-    if (!place_find(s, levels, -1, &p))
+    if (!place_find(s, levels, -1, LEVELS_PAYLOAD, &p))
         return;
-    meet_as_equals(&p, false);
+    meet_as_equals(&p);
     schedule_enter(s, p.node);
     collect(s, p.node_leader);
     if (place_leads(&p))
@@ -236,7 +233,7 @@ static void pass_down(struct schedule *s, const struct place *p, void *buf, MPI_
 void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_Count count, struct datatype *type, int root)
 {
     struct place p;
-    if (!place_find(s, levels, root, &p))
+    if (!place_find(s, levels, root, LEVELS_PAYLOAD, &p))
         return;
     if (chain_suits(levels, count, type)) {
         chain_bcast(s, &p, buf, count, type);
@@ -250,67 +247,25 @@ void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_C
 /* ---- reductions
  * ---------------------------------------------------------------------------------------------------- */
 
-/* Receives the operand of a child's subtree and combines it with acc: on its left where the child holds lower ranks. */
-static void take_from_child(struct schedule *s, const struct place *p, int child, void *acc, void *other, MPI_Count count,
-                            struct datatype *type, struct op *op)
-{
-    schedule_recv(s, other, count, type, place_below(p, child));
-    if (child < p->my_group || op->commutative) {
-        schedule_reduce(s, other, acc, count, type, op);
-    } else {
-        schedule_reduce(s, acc, other, count, type, op);
-        schedule_copy(s, other, count, type, acc, count, type);
-    }
-}
-
-/* Children with lower ranks from the nearest down, then those with higher ranks from the nearest up. */
-static void take_from_children(struct schedule *s, const struct place *p, void *acc, void *other, MPI_Count count,
-                               struct datatype *type, struct op *op)
-{
-    struct schedule_view here = schedule_enter(s, p->whole);
-    for (int g = p->my_group - 1; g >= 0; g--)
-        if (place_has_child(p, g))
-            take_from_child(s, p, g, acc, other, count, type, op);
-    for (int g = p->my_group + 1; g < p->levels->n_groups; g++)
-        if (place_has_child(p, g))
-            take_from_child(s, p, g, acc, other, count, type, op);
-    schedule_leave(s, here);
-}
-
 /* The operands of everything below each group's entry meet in its acc, and go to its parent. `acc` and `other` have room on leaders. */
 static void pass_up(struct schedule *s, const struct place *p, const void *send, void *acc, void *other, MPI_Count count,
                     struct datatype *type, struct op *op)
 {
     schedule_enter(s, p->node);
     coll_reduce(s, place_leads(p) && send == acc ? MPI_IN_PLACE : send, acc, count, type, op, p->node_leader);
-    schedule_enter(s, p->group);
-    if (place_leads(p)) {
-        if (!p->at_entry_only)
-            take_from_children(s, p, acc, other, count, type, op);
-        coll_reduce(s, place_is_entry(p) ? MPI_IN_PLACE : acc, acc, count, type, op, p->entry);
-        if (p->at_entry_only && place_is_entry(p))
-            take_from_children(s, p, acc, other, count, type, op);
+    schedule_enter(s, p->whole);
+    for (int g = 0; g < p->levels->n_groups; g++) {
+        if (!place_has_child(p, g))
+            continue;
+        schedule_recv(s, other, count, type, place_below(p, g));
+        schedule_reduce(s, other, acc, count, type, op);
     }
+    schedule_enter(s, p->group);
+    if (place_leads(p))
+        coll_reduce(s, place_is_entry(p) ? MPI_IN_PLACE : acc, acc, count, type, op, p->entry);
     schedule_enter(s, p->whole);
     if (place_is_entry(p) && place_has_parent(p))
         schedule_send(s, acc, count, type, place_above(p, p->my_group));
-}
-
-bool hierarchy_keeps_order(struct levels *levels)
-{
-    const struct levels_tree *tree = levels_tree_of(levels, levels->centre);
-    return tree && tree->in_order;
-}
-
-/* The place for a reduction: an operation that does not commute may need another tree than the root's, and hands the result over. */
-static bool find_for_reduction(struct schedule *s, struct levels *levels, const struct op *op, int root, struct place *ret_place)
-{
-    if (!place_find(s, levels, root, ret_place))
-        return false;
-    if (!op->commutative && !ret_place->tree->in_order && !place_find(s, levels, -1, ret_place))
-        return false;
-    ret_place->at_entry_only = !op->commutative;
-    return true;
 }
 
 /* Along the tree towards the root, piece by piece. Each border: n beta in one direction. */
@@ -318,27 +273,23 @@ void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *sen
                       struct datatype *type, struct op *op, int root)
 {
     struct place p;
-    if (!find_for_reduction(s, levels, op, root, &p))
+    if (!op->commutative) {
+        ordered_reduce(s, levels, send, recv, count, type, op, root);
         return;
-    if (op->commutative && chain_suits(levels, count, type)) {
+    }
+    if (!place_find(s, levels, root, LEVELS_PAYLOAD, &p))
+        return;
+    if (chain_suits(levels, count, type)) {
         chain_reduce(s, &p, send, recv, count, type, op);
         return;
     }
     MPI_Count piece = piece_of(levels, count, type);
-    bool is_root = p.whole.rank == root, is_top = place_is_entry(&p) && p.tree->parent[p.my_group] < 0;
-    int top_group = p.tree->order[0], top = place_leader_of(&p, place_entry_node(&p, top_group));
+    bool is_root = p.whole.rank == root;
     void *acc = is_root || !place_leads(&p) ? NULL : schedule_temp_typed(s, piece, type);
     void *other = place_leads(&p) && levels->n_groups > 1 ? schedule_temp_typed(s, piece, type) : NULL;
     for (MPI_Count at = 0; at < count; at += piece) {
         MPI_Count n = count - at < piece ? count - at : piece;
-        void *result = is_root ? datatype_at(type, recv, at) : acc;
-        pass_up(s, &p, datatype_at(type, send, at), result, other, n, type, op);
-        if (top == root)
-            continue;
-        if (is_top)
-            schedule_send(s, result, n, type, root);
-        else if (is_root)
-            schedule_recv(s, result, n, type, top);
+        pass_up(s, &p, datatype_at(type, send, at), is_root ? datatype_at(type, recv, at) : acc, other, n, type, op);
     }
 }
 
@@ -395,109 +346,18 @@ void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *
                          struct datatype *type, struct op *op)
 {
     struct place p;
-    if (!find_for_reduction(s, levels, op, -1, &p))
+    if (!op->commutative && (levels->n_groups > 1 || !levels->in_order)) {
+        ordered_allreduce(s, levels, send, recv, count, type, op);
         return;
-    if (levels->n_groups == 1)
+    }
+    if (!place_find(s, levels, -1, LEVELS_PAYLOAD, &p))
+        return;
+    if (levels->n_groups == 1) {
         allreduce_of_nodes(s, &p, send, recv, count, type, op);
-    else if (op->commutative && chain_suits(levels, count, type))
+    } else if (chain_suits(levels, count, type)) {
         chain_allreduce(s, &p, send, recv, count, type, op);
-    else {
-        meet_as_equals(&p, !op->commutative);
+    } else {
+        meet_as_equals(&p);
         allreduce_in_groups(s, &p, send, recv, count, type, op);
     }
-}
-
-/* ---- scans
- * ---------------------------------------------------------------------------------------------------- */
-
-/* The last ranks of the group's nodes: they know what their nodes add up to. */
-static bool view_last_ranks(struct schedule *s, const struct place *p, struct schedule_view *ret_view)
-{
-    const struct levels *l = p->levels;
-    int *map = schedule_temp(s, (size_t)p->group.size * sizeof(int));
-    if (!map)
-        return false;
-    *ret_view = (struct schedule_view){.comm = p->whole.comm, .rank = -1, .size = p->group.size, .map = map};
-    for (int i = 0; i < p->group.size; i++) {
-        map[i] = l->ranks[l->node_first[l->nodes[l->first[p->my_group] + i] + 1] - 1];
-        if (map[i] == p->whole.rank)
-            ret_view->rank = i;
-    }
-    return true;
-}
-
-static int last_rank_of(const struct levels *l, int group)
-{
-    return l->ranks[l->node_first[l->nodes[l->first[group + 1] - 1] + 1] - 1];
-}
-
-/* Gives the last rank of every node what all nodes before it add up to, if there are any. `total`: what its own node adds up to. */
-static void scan_of_nodes(struct schedule *s, const struct place *p, const struct schedule_view *lasts, const void *total,
-                          void *prefix, MPI_Count count, struct datatype *type, struct op *op)
-{
-    int g = p->my_group, last = lasts->size - 1;
-    schedule_enter(s, *lasts);
-    coll_exscan(s, total, prefix, count, type, op);
-    if (p->levels->n_groups == 1)
-        return;
-    void *before = schedule_temp_typed(s, count, type); /* the groups before this one */
-    void *sum = schedule_temp_typed(s, count, type);
-    schedule_enter(s, p->whole);
-    if (lasts->rank == last) {
-        schedule_copy(s, total, count, type, sum, count, type);
-        if (last > 0)
-            schedule_reduce(s, prefix, sum, count, type, op);
-        if (g > 0) {
-            schedule_recv(s, before, count, type, last_rank_of(p->levels, g - 1));
-            schedule_reduce(s, before, sum, count, type, op);
-        }
-        if (g + 1 < p->levels->n_groups)
-            schedule_isend(s, sum, count, type, last_rank_of(p->levels, g + 1));
-    }
-    schedule_enter(s, *lasts);
-    if (g > 0) {
-        coll_bcast(s, before, count, type, last);
-        if (lasts->rank > 0)
-            schedule_reduce(s, before, prefix, count, type, op);
-        else
-            schedule_copy(s, before, count, type, prefix, count, type);
-    }
-    schedule_wait(s);
-}
-
-/* A scan within each node, one over what the nodes of a group add up to, and a chain over the groups: n beta for each border between two
- * groups that follow one another. */
-void hierarchy_scan(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count,
-                    struct datatype *type, struct op *op, bool inclusive)
-{
-    struct place p;
-    struct schedule_view lasts;
-    if (!place_find(s, levels, -1, &p) || !view_last_ranks(s, &p, &lasts))
-        return;
-    bool is_last = lasts.rank >= 0, is_first = p.node.rank == 0;
-    bool has_prefix = p.my_group > 0 || p.my_node != levels->nodes[levels->first[p.my_group]];
-    void *prefix = schedule_temp_typed(s, count, type), *total = recv;
-    if (is_last && !inclusive) {
-        total = schedule_temp_typed(s, count, type);
-        schedule_copy(s, send, count, type, total, count, type);
-    }
-    schedule_enter(s, p.node);
-    if (inclusive)
-        coll_scan(s, send, recv, count, type, op);
-    else
-        coll_exscan(s, send, recv, count, type, op);
-    if (is_last) {
-        if (!inclusive && !is_first)
-            schedule_reduce(s, recv, total, count, type, op);
-        scan_of_nodes(s, &p, &lasts, total, prefix, count, type, op);
-    }
-    schedule_enter(s, p.node);
-    if (has_prefix) {
-        coll_bcast(s, prefix, count, type, p.node.size - 1);
-        if (inclusive || !is_first)
-            schedule_reduce(s, prefix, recv, count, type, op);
-        else
-            schedule_copy(s, prefix, count, type, recv, count, type);
-    }
-    schedule_leave(s, p.whole);
 }

@@ -7,7 +7,7 @@
  * large messages. The leader of a node is its lowest rank, for rooted operations the root on its own node.
  *
  * Only for whole communicators (select.c says when); within a node and among the leaders of a group they call coll.h again, so that the
- * table chooses there too. hierarchy.c: barrier, broadcast, reductions, scans; hierarchy_blocks.c: operations with a block for
+ * table chooses there too. hierarchy.c: barrier, broadcast, reductions; hierarchy_blocks.c: operations with a block for
  * each rank.
  */
 #ifndef MOTET_CLIENT_COLL_HIERARCHY_H
@@ -29,15 +29,11 @@ static inline struct levels *hierarchy_networks(const struct schedule *s)
 void hierarchy_barrier(struct schedule *s, struct levels *levels);
 void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_Count count, struct datatype *type, int root);
 
-/* In place is resolved, as in algorithms.h. Operations that do not commute need levels in order, and reduce and allreduce a tree in order
- * (hierarchy_keeps_order); scans need levels in order always. */
+/* In place is resolved, as in algorithms.h. Operations that do not commute go by ordered.h. */
 void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count,
                       struct datatype *type, struct op *op, int root);
 void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count,
                          struct datatype *type, struct op *op);
-void hierarchy_scan(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count,
-                    struct datatype *type, struct op *op, bool inclusive);
-bool hierarchy_keeps_order(struct levels *levels);
 
 /* Arguments as in coll.h; gather and scatter with blocks of one size. `recv` of allgather holds the own block already. The operation of
  * reduce_scatter must commute. */
@@ -61,12 +57,11 @@ struct place {
     int entry;                  /* place in `group` of the leader that speaks with the parent: the root's, or any, in the root's group */
     int my_group, my_node;
     int root, root_node;  /* -1: no root */
-    bool at_entry_only;   /* the entry also speaks with the children (to keep the order of operands) */
     int partner;          /* child of the tree's root with which it exchanges results as equals, or -1 */
 };
 
 /* With a root rank, or with root -1 and the levels' centre. False: no memory, and s says so. */
-bool place_find(struct schedule *s, struct levels *levels, int root, struct place *ret_place);
+bool place_find(struct schedule *s, struct levels *levels, int root, enum levels_load load, struct place *ret_place);
 
 static inline bool place_leads(const struct place *p)
 {

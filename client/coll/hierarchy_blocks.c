@@ -144,7 +144,7 @@ void hierarchy_gather(struct schedule *s, struct levels *levels, const void *sen
 {
     struct place p;
     struct layout t;
-    if (!place_find(s, levels, root, &p) || !lay_out(s, &p, &t))
+    if (!place_find(s, levels, root, LEVELS_BLOCKS, &p) || !lay_out(s, &p, &t))
         return;
     bool is_root = p.whole.rank == root;
     if (send == MPI_IN_PLACE) {
@@ -184,7 +184,7 @@ void hierarchy_scatter(struct schedule *s, struct levels *levels, const struct b
 {
     struct place p;
     struct layout t;
-    if (!place_find(s, levels, root, &p) || !lay_out(s, &p, &t))
+    if (!place_find(s, levels, root, LEVELS_BLOCKS, &p) || !lay_out(s, &p, &t))
         return;
     bool is_root = p.whole.rank == root;
     MPI_Count n_bytes = recv == MPI_IN_PLACE ? blocks_bytes(send, root) : recv_count * recv_type->size;
@@ -312,7 +312,7 @@ void hierarchy_allgather(struct schedule *s, struct levels *levels, const struct
 {
     struct place p;
     struct layout t;
-    if (!place_find(s, levels, -1, &p) || !lay_out(s, &p, &t))
+    if (!place_find(s, levels, -1, LEVELS_BLOCKS, &p) || !lay_out(s, &p, &t))
         return;
     int size = p.whole.size;
     measure(&t, recv, size);
@@ -444,7 +444,7 @@ void hierarchy_reduce_scatter(struct schedule *s, struct levels *levels, const v
 {
     struct place p;
     struct layout t;
-    if (!place_find(s, levels, -1, &p) || !lay_out(s, &p, &t))
+    if (!place_find(s, levels, -1, LEVELS_BLOCKS, &p) || !lay_out(s, &p, &t))
         return;
     struct datatype *type = counts->type;
     int size = p.whole.size;

@@ -2,8 +2,12 @@
 /*
  * Collectives on intercommunicators (MPI-5.0 section 6.2.2): data goes from one group to the other.
  *
- * Where a group acts as one, its rank 0 speaks for it and the local part runs over comm->local_comm with the
- * algorithms for intracommunicators. Arguments as in coll.h; roots are MPI_ROOT, MPI_PROC_NULL or a rank of
+ * A payload that a group hands to the other one crosses a border between networks only where somebody behind it wants it: it goes straight from
+ * its source to the nodes of the receiving group that begin the branches of a tree around the source (span.h), and along that tree. Where a
+ * group combines operands first, it does so along a tree towards who wants the result. The parts within a group run over comm->local_comm
+ * with the algorithms for intracommunicators. What is another payload for each pair of ranks is sent directly.
+ *
+ * Arguments as in coll.h; roots are MPI_ROOT, MPI_PROC_NULL or a rank of
  * the remote group. Blocks with one entry per rank describe the group that the standard says: the remote one
  * for what is received in gather, allgather and alltoall, the local one in reduce_scatter.
  */

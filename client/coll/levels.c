@@ -11,9 +11,9 @@
 /* As many roots are tried for the centre; clusters of more networks than this are as good as unheard of. */
 #define MAX_TRIED 16
 
-int levels_gateways(const struct levels *l, int node_a, int node_b)
+int levels_gateways_of_job(int a, int b)
 {
-    int a = l->job_node[node_a], b = l->job_node[node_b], n = job_n_networks(), least = JOB_APART;
+    int n = job_n_networks(), least = JOB_APART;
     for (int i = 0; i < n; i++) {
         if (!job_on_network(a, i))
             continue;
@@ -22,6 +22,11 @@ int levels_gateways(const struct levels *l, int node_a, int node_b)
                 least = job_network_distance(i, k);
     }
     return least;
+}
+
+int levels_gateways(const struct levels *l, int node_a, int node_b)
+{
+    return levels_gateways_of_job(l->job_node[node_a], l->job_node[node_b]);
 }
 
 /* ---- groups
@@ -148,7 +153,7 @@ static struct levels_edge nearest(const struct levels *l, int from, int to)
     return best;
 }
 
-static void tree_free(struct levels_tree *t)
+void levels_tree_free(struct levels_tree *t)
 {
     if (!t)
         return;
@@ -171,35 +176,11 @@ static struct levels_tree *tree_alloc(int n_groups)
     t->edge = calloc(n, sizeof *t->edge);
     if (t->parent && t->order && t->depth && t->edge)
         return t;
-    tree_free(t);
+    levels_tree_free(t);
     return NULL;
 }
 
-static bool is_under(const struct levels_tree *t, int group, int top)
-{
-    while (group >= 0 && group != top)
-        group = t->parent[group];
-    return group == top;
-}
-
-/* Rows: the groups of every subtree have numbers without gap. */
-static bool subtrees_in_order(const struct levels *l, const struct levels_tree *t)
-{
-    for (int top = 0; top < l->n_groups; top++) {
-        int least = top, most = top, n = 0;
-        for (int g = 0; g < l->n_groups; g++) {
-            if (!is_under(t, g, top))
-                continue;
-            n++;
-            least = g < least ? g : least;
-            most = g > most ? g : most;
-        }
-        if (most - least + 1 != n)
-            return false;
-    }
-    return true;
-}
-
+/* Of a tree with one root. */
 static void find_peer(const struct levels *l, struct levels_tree *t, int root)
 {
     t->peer = -1;
@@ -215,41 +196,42 @@ static void find_peer(const struct levels *l, struct levels_tree *t, int root)
         }
         t->peer = child;
     }
-    /* One of the two holds the first ranks, the other one the last. */
-    t->peer_in_order = t->in_order && t->peer >= 0 && (is_under(t, 0, t->peer) || is_under(t, l->n_groups - 1, t->peer));
 }
 
-/* Prim 1957 from the root: the group that the fewest gateways separate from the tree comes next, as near to the root as may be. Where
- * the way in leads to a node that is as near to a child as any, that node also serves the child. */
-static void grow(const struct levels *l, struct levels_tree *t, int root)
+/* A group in the tree, and one outside that is as far from it as from its parent: do the two ways from the parent begin alike, and branch off
+ * in a network without ranks? Then a payload along both would cross a border twice. */
+static bool branch_between(const struct levels *l, const struct levels_tree *t, int next, int outside)
 {
+    int from = t->edge[outside].from, from_group = from < 0 ? -1 : l->group_of[from];
+    return from_group == t->parent[next] && t->edge[next].gateways > 1 && t->edge[outside].gateways > 1;
+}
+
+/* Prim 1957: the group that the fewest gateways separate from the tree comes next, as near to its beginning as may be. Where the way in
+ * leads to a node that is as near to a child as any, that node also serves the child. t->edge: the ways from outside, t->depth: the depth
+ * that a group would have. */
+static void grow(const struct levels *l, struct levels_tree *t, enum levels_load load)
+{
+    int *above = t->depth;
     for (int g = 0; g < l->n_groups; g++)
         t->parent[g] = -2;
-    t->parent[root] = -1;
-    t->depth[root] = 0;
-    t->order[0] = root;
-    for (int g = 0; g < l->n_groups; g++)
-        if (g != root)
-            t->edge[g] = nearest(l, root, g); /* the best one to the tree so far */
-    int *above = t->depth; /* of a group outside the tree: the depth that it would have */
-    for (int g = 0; g < l->n_groups; g++)
-        above[g] = g == root ? 0 : 1;
-    for (int n = 1; n < l->n_groups; n++) {
+    for (int n = 0; n < l->n_groups; n++) {
         int next = -1;
         for (int g = 0; g < l->n_groups; g++)
             if (t->parent[g] == -2 && (next < 0 || t->edge[g].gateways < t->edge[next].gateways ||
                                        (t->edge[g].gateways == t->edge[next].gateways && above[g] < above[next])))
                 next = g;
-        t->parent[next] = l->group_of[t->edge[next].from];
+        t->parent[next] = t->edge[next].from < 0 ? -1 : l->group_of[t->edge[next].from];
         t->order[n] = next;
         t->height = above[next] > t->height ? above[next] : t->height;
         for (int g = 0; g < l->n_groups; g++) {
             if (t->parent[g] != -2)
                 continue;
             struct levels_edge edge = nearest(l, next, g);
-            if (edge.gateways > t->edge[g].gateways || (edge.gateways == t->edge[g].gateways && above[next] + 1 >= above[g]))
+            if (edge.gateways > t->edge[g].gateways ||
+                (edge.gateways == t->edge[g].gateways && above[next] + 1 >= above[g] &&
+                 (load == LEVELS_BLOCKS || !branch_between(l, t, next, g))))
                 continue;
-            if (levels_gateways(l, t->edge[next].to, edge.to) == edge.gateways)
+            if (t->edge[next].gateways >= 0 && levels_gateways(l, t->edge[next].to, edge.to) == edge.gateways)
                 edge.from = t->edge[next].to;
             t->edge[g] = edge;
             above[g] = above[next] + 1;
@@ -257,17 +239,35 @@ static void grow(const struct levels *l, struct levels_tree *t, int root)
     }
 }
 
-const struct levels_tree *levels_tree_of(struct levels *l, int root)
+const struct levels_tree *levels_tree_of(struct levels *l, int root, enum levels_load load)
 {
-    if (l->trees[root])
-        return l->trees[root];
-    struct levels_tree *t = tree_alloc(l->n_groups);
-    if (!t)
-        return NULL;
-    grow(l, t, root);
-    t->in_order = l->in_order && subtrees_in_order(l, t);
+    struct levels_tree **place = &l->trees[root * LEVELS_LOADS + (int)load], *t;
+    if (*place || !(t = tree_alloc(l->n_groups)))
+        return *place;
+    for (int g = 0; g < l->n_groups; g++) {
+        t->edge[g] = (struct levels_edge){.from = -1, .gateways = g == root ? -1 : JOB_APART + 1};
+        t->depth[g] = g == root ? 0 : l->n_groups;
+    }
+    grow(l, t, load);
     find_peer(l, t, root);
-    l->trees[root] = t;
+    *place = t;
+    return t;
+}
+
+struct levels_tree *levels_tree_from(const struct levels *l, int job_node)
+{
+    struct levels_tree *t = tree_alloc(l->n_groups);
+    for (int g = 0; t && g < l->n_groups; g++) {
+        t->depth[g] = 0;
+        t->edge[g] = (struct levels_edge){.from = -1, .gateways = JOB_APART + 1};
+        for (int i = l->first[g]; i < l->first[g + 1]; i++) {
+            int gateways = levels_gateways_of_job(job_node, l->job_node[l->nodes[i]]);
+            if (gateways < t->edge[g].gateways || l->job_node[l->nodes[i]] == job_node)
+                t->edge[g] = (struct levels_edge){.from = -1, .to = l->nodes[i], .gateways = gateways};
+        }
+    }
+    if (t)
+        grow(l, t, LEVELS_PAYLOAD);
     return t;
 }
 
@@ -278,10 +278,10 @@ static bool find_centre(struct levels *l)
 {
     const struct levels_tree *best = NULL;
     for (int g = 0; g < l->n_groups && g < MAX_TRIED; g++) {
-        const struct levels_tree *t = levels_tree_of(l, g);
+        const struct levels_tree *t = levels_tree_of(l, g, LEVELS_PAYLOAD);
         if (!t)
             return false;
-        if (best && (best->in_order > t->in_order || (best->in_order == t->in_order && best->height <= t->height)))
+        if (best && best->height <= t->height)
             continue;
         best = t;
         l->centre = g;
@@ -298,29 +298,28 @@ static bool allocate(struct levels *l, size_t n_nodes, size_t size)
     l->job_node = malloc(n_nodes * sizeof(int));
     l->ranks = malloc(size * sizeof(int));
     l->node_first = malloc((n_nodes + 1) * sizeof(int));
-    l->trees = calloc(n_nodes, sizeof *l->trees);
+    l->trees = calloc(n_nodes * LEVELS_LOADS, sizeof *l->trees);
     return l->group_of && l->nodes && l->first && l->leaders && l->job_node && l->ranks && l->node_first && l->trees;
 }
 
-struct levels *levels_new(struct comm *comm, bool by_network)
+struct levels *levels_new(struct coll_comm *c, const struct group *group, bool by_network)
 {
-    struct coll_comm *c = comm->coll;
     struct levels *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
     l->shape = c;
-    if (!allocate(l, (size_t)c->n_nodes, (size_t)comm->size)) {
+    if (!allocate(l, (size_t)c->n_nodes, (size_t)group->size)) {
         levels_free(l);
         return NULL;
     }
     for (int i = 0; i < c->n_nodes; i++) {
-        l->job_node[i] = job_node_of(comm->group->procs[c->leaders[i]]);
+        l->job_node[i] = job_node_of(group->procs[c->leaders[i]]);
         l->group_of[i] = 0;
     }
     if (by_network)
         cover(l, c->n_nodes);
     number_groups(l, c->n_nodes, l->nodes);
-    list_ranks(l, comm->size);
+    list_ranks(l, group->size);
     l->in_order = in_rows(l);
     if (!find_centre(l)) {
         levels_free(l);
@@ -333,8 +332,8 @@ void levels_free(struct levels *l)
 {
     if (!l)
         return;
-    for (int g = 0; l->trees && g < l->n_groups; g++)
-        tree_free(l->trees[g]);
+    for (int g = 0; l->trees && g < l->n_groups * LEVELS_LOADS; g++)
+        levels_tree_free(l->trees[g]);
     free(l->trees);
     free(l->group_of);
     free(l->nodes);

@@ -16,23 +16,21 @@
 #include <stdbool.h>
 
 struct coll_comm;
-struct comm;
+struct group;
 
 /* From the parent's group to the own one; nodes as in coll_comm.leaders. */
 struct levels_edge {
-    int from, to;
+    int from, to; /* from -1: a source outside */
     int gateways; /* on the way */
 };
 
 struct levels_tree {
-    int *parent;              /* [n_groups] -1 for the root */
+    int *parent;              /* [n_groups] -1 for the root, and for all that speak with a source outside */
     int *order;               /* [n_groups] every group behind its parent */
     int *depth;               /* [n_groups] edges from the root */
     struct levels_edge *edge; /* [n_groups] to each group but the root */
     int height;               /* edges from the root to the farthest group */
-    bool in_order;            /* each group's subtree holds an unbroken row of ranks */
     int peer;                 /* the only child of the root that leads to the farthest groups: the two may meet as equals; -1 */
-    bool peer_in_order;       /* what lies behind each of the two is an unbroken row of ranks */
 };
 
 struct levels {
@@ -44,20 +42,29 @@ struct levels {
     int *ranks;    /* [size] node after node (numbered as in coll_comm), ascending within each */
     int *node_first; /* [n_nodes + 1] where each node begins in `ranks` */
     bool in_order; /* each group, and each node, holds an unbroken row of ranks */
-    int centre;    /* group from which the farthest one is nearest, in_order if there is such a tree */
-    struct levels_tree **trees; /* [n_groups] by root, made on first use */
+    int centre;    /* group from which the farthest one is nearest */
+    struct levels_tree **trees; /* [n_groups][LEVELS_LOADS] by root, made on first use */
     struct coll_comm *shape;    /* what it was made from */
     int *job_node;              /* [n_nodes] */
 };
 
-/* By networks, or with all nodes in one group. The shape must be filled in. NULL: no memory. */
-struct levels *levels_new(struct comm *comm, bool by_network);
+/* By networks, or with all nodes in one group, of the group that the shape describes. NULL: no memory. */
+struct levels *levels_new(struct coll_comm *shape, const struct group *group, bool by_network);
 void levels_free(struct levels *l); /* NULL is fine */
 
-/* The tree of a root; of all with the fewest gateways the one of least height that greed finds. NULL: no memory. */
-const struct levels_tree *levels_tree_of(struct levels *l, int root);
+/* What runs along a tree. Where the ways from a group to two others branch off in a network without ranks, a payload for all takes one of
+ * them and turns round behind it, so that it crosses each border once; blocks of their own are better off on the direct ways. */
+enum levels_load { LEVELS_PAYLOAD, LEVELS_BLOCKS, LEVELS_LOADS };
 
-/* Gateways on the shortest way between two nodes. */
+/* The tree of a root; of all with the fewest gateways the one of least height that greed finds. NULL: no memory. */
+const struct levels_tree *levels_tree_of(struct levels *l, int root, enum levels_load load);
+
+/* The same for a payload from a node of the job that need not belong here, for the caller to free. NULL: no memory. */
+struct levels_tree *levels_tree_from(const struct levels *l, int job_node);
+void levels_tree_free(struct levels_tree *t); /* NULL is fine */
+
+/* Gateways on the shortest way between two nodes, and between two of the job. */
 int levels_gateways(const struct levels *l, int node_a, int node_b);
+int levels_gateways_of_job(int a, int b);
 
 #endif

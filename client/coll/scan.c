@@ -2,6 +2,7 @@
 /* MPI_Scan and MPI_Exscan: choice. */
 #include "client/coll/algorithms.h"
 #include "client/coll/hierarchy.h"
+#include "client/coll/ordered.h"
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
@@ -14,10 +15,10 @@ static void scan(struct schedule *s, const void *send, void *recv, MPI_Count cou
         send = recv;
     switch (select_algorithm(SELECT_SCAN, s, count * type->size, op->commutative)) {
     case SCAN_NODES:
-        hierarchy_scan(s, hierarchy_nodes(s), send, recv, count, type, op, inclusive);
+        ordered_scan(s, hierarchy_nodes(s), send, recv, count, type, op, inclusive);
         break;
     case SCAN_NETWORKS:
-        hierarchy_scan(s, hierarchy_networks(s), send, recv, count, type, op, inclusive);
+        ordered_scan(s, hierarchy_networks(s), send, recv, count, type, op, inclusive);
         break;
     case SCAN_SHARED:
         if (inclusive)

@@ -86,7 +86,7 @@ static void note(struct schedule *s, int err)
     }
 }
 
-static void out_of_memory(struct schedule *s)
+void schedule_no_memory(struct schedule *s)
 {
     s->broken = true;
     note(s, err_set(MPI_ERR_NO_MEM, "a collective operation found no memory for its temporary buffers"));
@@ -178,7 +178,7 @@ void *schedule_temp(struct schedule *s, size_t n_bytes)
     if (n_bytes <= SIZE_MAX / 2)
         temp = aligned_alloc(64, (sizeof *temp + n_bytes + 63) & ~(size_t)63);
     if (!temp) {
-        out_of_memory(s);
+        schedule_no_memory(s);
         return NULL;
     }
     temp->next = s->temps;
@@ -204,7 +204,7 @@ static struct schedule_step *record(struct schedule *s, enum step_kind kind)
         int max = s->max_steps ? 2 * s->max_steps : 8;
         struct schedule_step *steps = realloc(s->steps, (size_t)max * sizeof *steps);
         if (!steps) {
-            out_of_memory(s);
+            schedule_no_memory(s);
             return NULL;
         }
         s->steps = steps;
@@ -250,7 +250,7 @@ static bool reserve_pending(struct schedule *s, int n)
 static struct schedule_step *record_post(struct schedule *s, enum step_kind kind)
 {
     if (!reserve_pending(s, s->n_posts)) {
-        out_of_memory(s);
+        schedule_no_memory(s);
         return NULL;
     }
     return record(s, kind);
@@ -260,7 +260,7 @@ static void post_send(struct schedule *s, struct comm *comm, const void *buf, MP
                       struct datatype *type, int peer, int tag)
 {
     if (!reserve_pending(s, s->n_pending)) {
-        out_of_memory(s);
+        schedule_no_memory(s);
         return;
     }
     struct request *r = NULL;
@@ -272,7 +272,7 @@ static void post_recv(struct schedule *s, struct comm *comm, void *buf, MPI_Coun
                       struct datatype *type, int peer, int tag)
 {
     if (!reserve_pending(s, s->n_pending)) {
-        out_of_memory(s);
+        schedule_no_memory(s);
         return;
     }
     struct request *r = NULL;

@@ -170,5 +170,7 @@ void *schedule_temp(struct schedule *s, size_t n_bytes);
 /* The same for `count` elements of a type: the address to use as buffer (its lower bound may lie elsewhere).
  */
 void *schedule_temp_typed(struct schedule *s, MPI_Count count, const struct datatype *type);
+/* For callers who found none elsewhere: the schedule is broken, with MPI_ERR_NO_MEM. */
+void schedule_no_memory(struct schedule *s);
 
 #endif

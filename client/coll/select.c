@@ -2,7 +2,7 @@
 #include "client/coll/select.h"
 
 #include "client/coll/coll.h"
-#include "client/coll/hierarchy.h"
+#include "client/coll/levels.h"
 #include "client/coll/shared.h"
 #include "client/coll/table.h"
 #include "client/core/err.h"
@@ -19,10 +19,8 @@ enum {
     NEEDS_REGULAR = 1, /* a commuting operation, blocks of one size */
     NEEDS_POF2 = 2,
     NEEDS_NODES = 4, /* several nodes, one of them with several ranks, and the whole communicator */
-    NEEDS_ORDER = 8, /* a commuting operation, or levels that keep the order of operands */
-    NEEDS_SHARED = 16, /* all ranks on this node, and a slot of its exchange */
-    NEEDS_NETWORKS = 32, /* several networks, more than two ranks, and the whole communicator */
-    NEEDS_ROWS = 64, /* nodes (and networks) that hold rows of ranks */
+    NEEDS_SHARED = 8, /* all ranks on this node, and a slot of its exchange */
+    NEEDS_NETWORKS = 16, /* several networks, more than two ranks, and the whole communicator */
 };
 
 static const struct {
@@ -62,14 +60,14 @@ static const struct {
     [ALLTOALL_SHARED] = {"shared", SELECT_ALLTOALL, NEEDS_SHARED},
     [REDUCE_BINOMIAL] = {"binomial", SELECT_REDUCE, NEEDS_NOTHING},
     [REDUCE_RABENSEIFNER] = {"rabenseifner", SELECT_REDUCE, NEEDS_NOTHING},
-    [REDUCE_NODES] = {"nodes", SELECT_REDUCE, NEEDS_NODES | NEEDS_ORDER},
-    [REDUCE_NETWORKS] = {"networks", SELECT_REDUCE, NEEDS_NETWORKS | NEEDS_ORDER},
+    [REDUCE_NODES] = {"nodes", SELECT_REDUCE, NEEDS_NODES},
+    [REDUCE_NETWORKS] = {"networks", SELECT_REDUCE, NEEDS_NETWORKS},
     [REDUCE_SHARED] = {"shared", SELECT_REDUCE, NEEDS_SHARED},
     [ALLREDUCE_RECURSIVE_DOUBLING] = {"recursive_doubling", SELECT_ALLREDUCE, NEEDS_NOTHING},
     [ALLREDUCE_RABENSEIFNER] = {"rabenseifner", SELECT_ALLREDUCE, NEEDS_NOTHING},
     [ALLREDUCE_RING] = {"ring", SELECT_ALLREDUCE, NEEDS_REGULAR},
-    [ALLREDUCE_NODES] = {"nodes", SELECT_ALLREDUCE, NEEDS_NODES | NEEDS_ORDER},
-    [ALLREDUCE_NETWORKS] = {"networks", SELECT_ALLREDUCE, NEEDS_NETWORKS | NEEDS_ORDER},
+    [ALLREDUCE_NODES] = {"nodes", SELECT_ALLREDUCE, NEEDS_NODES},
+    [ALLREDUCE_NETWORKS] = {"networks", SELECT_ALLREDUCE, NEEDS_NETWORKS},
     [ALLREDUCE_SHARED] = {"shared", SELECT_ALLREDUCE, NEEDS_SHARED},
     [REDUCE_SCATTER_HALVING] = {"halving", SELECT_REDUCE_SCATTER, NEEDS_REGULAR},
     [REDUCE_SCATTER_PAIRWISE] = {"pairwise", SELECT_REDUCE_SCATTER, NEEDS_REGULAR},
@@ -78,8 +76,8 @@ static const struct {
     [REDUCE_SCATTER_NETWORKS] = {"networks", SELECT_REDUCE_SCATTER, NEEDS_NETWORKS | NEEDS_REGULAR},
     [REDUCE_SCATTER_SHARED] = {"shared", SELECT_REDUCE_SCATTER, NEEDS_SHARED},
     [SCAN_DOUBLING] = {"doubling", SELECT_SCAN, NEEDS_NOTHING},
-    [SCAN_NODES] = {"nodes", SELECT_SCAN, NEEDS_NODES | NEEDS_ROWS},
-    [SCAN_NETWORKS] = {"networks", SELECT_SCAN, NEEDS_NETWORKS | NEEDS_ROWS},
+    [SCAN_NODES] = {"nodes", SELECT_SCAN, NEEDS_NODES},
+    [SCAN_NETWORKS] = {"networks", SELECT_SCAN, NEEDS_NETWORKS},
     [SCAN_SHARED] = {"shared", SELECT_SCAN, NEEDS_SHARED},
 };
 
@@ -183,20 +181,15 @@ static bool fits_exchange(enum select_name name, const struct schedule *s, MPI_C
     return name == BCAST_SHARED || n_bytes <= shared_max_bytes() / n_blocks;
 }
 
-/* Is there something between the levels that an algorithm works on, and does it keep the order that it must keep? */
-static bool fits_levels(unsigned needs, const struct schedule *s, bool regular)
+/* Is there something between the levels that an algorithm works on? */
+static bool fits_levels(unsigned needs, const struct schedule *s)
 {
     if (s->view.map || s->view.size < 3 || comm_is_inter(s->view.comm))
         return false;
     const struct coll_comm *c = coll_shape_of(s->view.comm);
     if (!c || c->n_nodes == 1)
         return false;
-    if (needs & NEEDS_NODES ? c->n_nodes == s->view.size : c->networks->n_groups == 1)
-        return false;
-    struct levels *levels = needs & NEEDS_NODES ? c->nodes : c->networks;
-    if (needs & NEEDS_ROWS)
-        return levels->in_order;
-    return !(needs & NEEDS_ORDER) || regular || hierarchy_keeps_order(levels);
+    return needs & NEEDS_NODES ? c->n_nodes < s->view.size : c->networks->n_groups > 1;
 }
 
 static bool fits(enum select_name name, const struct schedule *s, MPI_Count n_bytes, bool regular)
@@ -208,7 +201,7 @@ static bool fits(enum select_name name, const struct schedule *s, MPI_Count n_by
         return false;
     if ((needs & NEEDS_POF2) && (s->view.size & (s->view.size - 1)))
         return false;
-    return !(needs & (NEEDS_NODES | NEEDS_NETWORKS)) || fits_levels(needs, s, regular);
+    return !(needs & (NEEDS_NODES | NEEDS_NETWORKS)) || fits_levels(needs, s);
 }
 
 static enum select_shape shape_of(const struct schedule *s)

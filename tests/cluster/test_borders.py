@@ -8,14 +8,17 @@ from harness import stage
 HOSTS = ['a1', 'a2', 'm1', 'c1', 'c2']  # two ranks each, in turn: four on the left, two in the middle, four on the right
 KIB64 = 65536
 N = 100
-# Of each repeat, in blocks: out of gw1 to the left and into the middle, out of gw2 into the middle and to the right.
+# Of each repeat, in blocks: out of gw1 to the left and into the middle, out of gw2 into the middle and to the right. A scan passes a payload
+# for each run of ranks: two on each side when ranks lie in turn, of which nobody needs the last, and nothing comes before the first.
 CROSSES = {
     'bcast': (0, 1, 0, 1),
     'reduce': (1, 0, 1, 0),
     'allreduce': (1, 1, 1, 1),
-    'scan': (0, 1, 0, 1),
+    'scan': (1, 2, 1, 2),
+    'scan in rows': (0, 1, 0, 1),
     'allgather': (6, 4, 4, 6),
     'reduce_scatter': (4, 6, 6, 4),
+    'inter_allgather': (6, 4, 4, 6),
 }
 BORDERS = [('gw1', 'left'), ('gw1', 'middle'), ('gw2', 'middle'), ('gw2', 'right')]
 
@@ -41,7 +44,8 @@ def carried(lab):
 def run(lab, program, name, block, *environment):
     """{(gateway, network): blocks sent a repeat}, and how much of that may be resent packets."""
     before, resent_before = carried(lab)
-    in_rows = ['-ppn', 2] if name == 'scan' else []  # prefixes over ranks in turn have to cross for every rank
+    name, *rows = name.split(' ', 1)
+    in_rows = ['-ppn', 2] if rows else []
     done = lab.on(HOSTS[0], 'env', *environment, 'mpiexec', '-n', 10, '-hosts', ','.join(HOSTS), *in_rows, program, name, block, N,
                   timeout_s=90)
     assert f'{name}: ok' in done.stdout

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What collectives send over the borders between networks, counted by the fake (fake_networks.h): every payload crosses each border once,
- * in the direction in which it is wanted, for all roots, on the world, on a communicator with its ranks in reverse, and on one of
- * every other rank. Results are the business of collectives.c.
+ * in the direction in which it is wanted, for all roots, on the world, on a communicator with its ranks in reverse, on one of
+ * every other rank, and between two groups. Reductions that keep an order: a payload for each run of ranks on a side. Results are the
+ * business of collectives.c and inter.c.
  *
  * Argument "tree": the networks are no ring, so that each border has two sides, and blocks may cross only from where they are to where they
  * are wanted. A last argument "flat": the numbers are printed and not judged, for comparing with other algorithms.
@@ -51,6 +52,25 @@ static bool is_behind(int a, int b, int r)
     return true;
 }
 
+/* Runs of neighbouring ranks behind a's side of the border, or not behind b's (with those on the gateways between). */
+static long n_runs(int a, int b, bool with_gateways)
+{
+    long n = 0;
+    bool before = false;
+    for (int r = 0; r < size; r++) {
+        bool mine = with_gateways ? !is_behind(b, a, r) : is_behind(a, b, r);
+        n += mine && !before;
+        before = mine;
+    }
+    return n;
+}
+
+static long most_runs(int a, int b)
+{
+    long most = n_runs(a, b, false), other = n_runs(a, b, true);
+    return other > most ? other : most;
+}
+
 static int n_behind(int a, int b)
 {
     int n = 0;
@@ -69,31 +89,58 @@ enum limit {
     OF_RECEIVERS, /* the block for every rank on b's side */
     FROM_ROOT,    /* the same, only away from the root */
     OF_PAIRS,     /* a block for every pair of ranks on different sides */
+    OF_RUNS,      /* a payload for each run of ranks on either side */
+    RUNS_TO_ROOT, /* a payload for each run of ranks on a's side, only towards the root */
 };
+
+static bool by_parity;
+
+static int group_of(int r)
+{
+    return by_parity ? r % 2 : r >= (size + 2) / 3;
+}
+
+/* Is there a network with none of the ranks of a group (-1: of all), other than the root's own? A payload may then have to turn round behind
+ * it, and so cross a border also away from where it is wanted most, or on its way up and on its way down. */
+static bool has_gaps(int group, int root)
+{
+    for (int k = 0; k < fake_networks_n(); k++) {
+        bool found = root >= 0 && fake_networks_has(k, job_node_of(world[root]));
+        for (int r = 0; r < size; r++)
+            found = found || ((group < 0 || group_of(r) == group) && fake_networks_has(k, job_node_of(world[r])));
+        if (!found)
+            return true;
+    }
+    return false;
+}
 
 static long payload = BLOCK; /* of the operation that is tested */
 
 static long limit_of(enum limit limit, int a, int b, int root)
 {
     if (!is_tree)
-        return limit == OF_PAIRS ? payload * size * size : limit < OF_SENDERS ? payload : payload * size;
+        return limit >= OF_PAIRS ? payload * size * size : limit < OF_SENDERS ? payload : payload * size;
     switch (limit) {
     case ONE_PAYLOAD:
-        return payload;
+        return payload * (1 + has_gaps(-1, -1));
     case NOTHING_BACK:
-        return is_behind(b, a, root) ? 0 : payload;
+        return is_behind(b, a, root) && !has_gaps(-1, root) ? 0 : payload;
     case NOTHING_OUT:
-        return is_behind(a, b, root) ? 0 : payload;
+        return is_behind(a, b, root) && !has_gaps(-1, root) ? 0 : payload;
     case OF_SENDERS:
-        return payload * n_behind(a, b);
+        return has_gaps(-1, -1) ? 2 * payload * size : payload * n_behind(a, b);
     case TO_ROOT:
         return is_behind(a, b, root) ? 0 : payload * n_behind(a, b);
     case OF_RECEIVERS:
-        return payload * n_behind(b, a);
+        return has_gaps(-1, -1) ? 2 * payload * size : payload * n_behind(b, a);
     case FROM_ROOT:
         return is_behind(b, a, root) ? 0 : payload * n_behind(b, a);
     case OF_PAIRS:
         return payload * n_behind(a, b) * n_behind(b, a);
+    case OF_RUNS:
+        return payload * (1 + has_gaps(-1, -1)) * (most_runs(a, b) > most_runs(b, a) ? most_runs(a, b) : most_runs(b, a));
+    case RUNS_TO_ROOT:
+        return is_behind(a, b, root) && !has_gaps(-1, root) ? 0 : payload * (has_gaps(-1, root) ? size : most_runs(a, b));
     }
     return 0;
 }
@@ -106,12 +153,11 @@ static void begin(void)
     MPI_Barrier(comm);
 }
 
-static void end(const char *what, enum limit limit, int root)
+static void judge(const char *what, int root, long (*most_of)(int a, int b, const void *arg), const void *arg)
 {
-    MPI_Barrier(comm);
-    for (int a = 0; rank == 0 && a < fake_networks_n(); a++) {
+    for (int a = 0; a < fake_networks_n(); a++) {
         for (int b = 0; b < fake_networks_n(); b++) {
-            long got = fake_networks_bytes(a, b), most = limit_of(limit, a, b, root);
+            long got = fake_networks_bytes(a, b), most = most_of(a, b, arg);
             if (!judged && got)
                 printf("%s, %s, root %d: %ld blocks from network %d to %d, expected at most %ld\n", what, comm_name, root, got / payload, a,
                        b, most / payload);
@@ -120,6 +166,24 @@ static void end(const char *what, enum limit limit, int root)
                        root, got, a, b, most);
         }
     }
+}
+
+struct rooted_limit {
+    enum limit limit;
+    int root;
+};
+
+static long most_of_rooted(int a, int b, const void *arg)
+{
+    const struct rooted_limit *l = arg;
+    return limit_of(l->limit, a, b, l->root);
+}
+
+static void end(const char *what, enum limit limit, int root)
+{
+    MPI_Barrier(comm);
+    if (rank == 0)
+        judge(what, root, most_of_rooted, &(struct rooted_limit){limit, root});
     MPI_Barrier(comm);
 }
 
@@ -131,7 +195,7 @@ static void test_barrier(void)
         MPI_Barrier(comm);
     for (int a = 0; rank == 0 && judged && a < fake_networks_n(); a++)
         for (int b = 0; b < fake_networks_n(); b++)
-            if (fake_networks_messages(a, b) > 13 && n_failed++ < 5)
+            if (fake_networks_messages(a, b) > 13 * (1 + has_gaps(-1, -1)) && n_failed++ < 5)
                 printf("barrier, %s: %ld messages in 10 from network %d to %d\n", comm_name, fake_networks_messages(a, b), a, b);
     MPI_Barrier(comm);
 }
@@ -224,34 +288,136 @@ static void test_unrooted(char *one, char *all, char *other)
     free(counts);
 }
 
-/* Rows of ranks in the order of the networks: prefixes, and operations that keep the order of operands, cross once, too. */
-static void test_in_rows(char *one, char *other, MPI_Op ordered)
+/* Prefixes, and operations that keep the order of operands. */
+static void test_ordered(char *one, char *other, MPI_Op ordered)
 {
-    bool rows = true;
-    int previous = -1;
-    for (int r = 0; r < size; r++) {
-        int network = 0;
-        while (!fake_networks_has(network, job_node_of(world[r])))
-            network++;
-        rows = rows && job_node_of(world[r]) >= (r ? job_node_of(world[r - 1]) : 0) && network >= previous;
-        previous = network;
-    }
-    if (!rows || size < 3)
-        return;
+    MPI_Request request;
     begin();
     MPI_Scan(one, other, BLOCK, MPI_BYTE, MPI_BOR, comm);
-    end("scan", ONE_PAYLOAD, 0);
+    end("scan", OF_RUNS, 0);
     begin();
     MPI_Exscan(one, other, BLOCK, MPI_BYTE, MPI_BOR, comm);
-    end("exscan", ONE_PAYLOAD, 0);
+    end("exscan", OF_RUNS, 0);
+    begin();
+    MPI_Iscan(one, other, BLOCK, MPI_BYTE, MPI_BOR, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    end("iscan", OF_RUNS, 0);
     begin();
     MPI_Allreduce(one, other, BLOCK, MPI_BYTE, ordered, comm);
-    end("allreduce in order", ONE_PAYLOAD, 0);
+    end("allreduce in order", OF_RUNS, 0);
     for (int root = 0; root < size; root++) {
         begin();
         MPI_Reduce(one, other, BLOCK, MPI_BYTE, ordered, root, comm);
-        end("reduce in order", ONE_PAYLOAD, root);
+        end("reduce in order", RUNS_TO_ROOT, root);
     }
+}
+
+/* ---- between two groups: the lower ranks and the upper ones, or those with even numbers and those with odd ones ---- */
+
+/* Does a group have a rank on this side of the border from a to b, or on a gateway between? */
+static int n_with(int group, int a, int b)
+{
+    int n = 0;
+    for (int r = 0; r < size; r++)
+        n += group_of(r) == group && !is_behind(b, a, r);
+    return n;
+}
+
+/* What is sent by one group, or by one rank of it, is wanted by the other group, or by one rank. */
+struct flow {
+    enum { TO_ALL, TO_ONE, BLOCKS_TO_ALL, BOTH, BOTH_BLOCKS } kind;
+    int group, root; /* the sending one; rank in the communicator of both */
+};
+
+static long most_of_flow(int a, int b, const void *arg)
+{
+    const struct flow *f = arg;
+    long n = 0;
+    if (!is_tree)
+        return payload * size * size;
+    if (f->kind == TO_ALL)
+        return (!is_behind(b, a, f->root) || has_gaps(!f->group, f->root)) && n_with(!f->group, b, a) ? payload : 0;
+    if (f->kind == TO_ONE)
+        return (!is_behind(a, b, f->root) || has_gaps(f->group, f->root)) && n_with(f->group, a, b) ? payload : 0;
+    for (int g = 0; g < 2; g++) {
+        int times = 1 + (has_gaps(0, -1) || has_gaps(1, -1));
+        if (f->kind == BOTH) /* an operand or a result */
+            n += payload * times;
+        else if (f->kind == BLOCKS_TO_ALL)
+            n += n_with(!g, b, a) ? payload * (has_gaps(!g, -1) ? size : n_with(g, a, b)) : 0;
+        else /* operands, or the blocks of the result for those behind */
+            n += n_with(g, a, b) || times > 1 ? times * payload * n_with(0, 0, 0) * n_with(1, 0, 0) : 0;
+    }
+    return n;
+}
+
+static void end_flow(const char *what, int kind, int group, int root)
+{
+    MPI_Barrier(comm);
+    if (rank == 0)
+        judge(what, root, most_of_flow, &(struct flow){kind, group, root});
+    MPI_Barrier(comm);
+}
+
+static void test_inter(char *one, char *all, char *other, MPI_Op ordered)
+{
+    MPI_Comm local, inter;
+    int mine = group_of(rank), own, n_remote, lead[2] = {0, by_parity ? 1 : (size + 2) / 3};
+    MPI_Request request;
+    if (size < 2)
+        return;
+    MPI_Comm_split(comm, mine, rank, &local);
+    MPI_Intercomm_create(local, 0, comm, lead[!mine], 3, &inter);
+    MPI_Comm_rank(inter, &own);
+    MPI_Comm_remote_size(inter, &n_remote);
+    for (int root = 0; root < size; root++) {
+        int group = group_of(root), theirs = by_parity ? root / 2 : root - lead[group];
+        int as = mine != group ? theirs : rank == root ? MPI_ROOT : MPI_PROC_NULL;
+        begin();
+        MPI_Bcast(one, BLOCK, MPI_BYTE, as, inter);
+        end_flow("bcast between groups", TO_ALL, group, root);
+        begin();
+        MPI_Ibcast(one, BLOCK, MPI_BYTE, as, inter, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        end_flow("ibcast between groups", TO_ALL, group, root);
+        begin();
+        MPI_Reduce(one, other, BLOCK, MPI_BYTE, MPI_BOR, as, inter);
+        end_flow("reduce between groups", TO_ONE, !group, root);
+        MPI_Reduce(one, other, BLOCK, MPI_BYTE, ordered, as, inter);
+    }
+    int *counts = malloc(2 * (size_t)size * sizeof(int)), *displs = counts + size;
+    for (int i = 0; i < size; i++) {
+        counts[i] = BLOCK;
+        displs[i] = BLOCK * (n_remote - 1 - i);
+    }
+    begin();
+    MPI_Allgather(one, BLOCK, MPI_BYTE, all, BLOCK, MPI_BYTE, inter);
+    end_flow("allgather between groups", BLOCKS_TO_ALL, 0, 0);
+    begin();
+    MPI_Allgatherv(one, BLOCK, MPI_BYTE, all, counts, displs, MPI_BYTE, inter);
+    end_flow("allgatherv between groups", BLOCKS_TO_ALL, 0, 0);
+    begin();
+    MPI_Iallgather(one, BLOCK, MPI_BYTE, all, BLOCK, MPI_BYTE, inter, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    end_flow("iallgather between groups", BLOCKS_TO_ALL, 0, 0);
+    begin();
+    MPI_Allreduce(one, other, BLOCK, MPI_BYTE, MPI_BOR, inter);
+    end_flow("allreduce between groups", BOTH, 0, 0);
+    /* As many blocks as pairs of ranks, so that both groups can cut them up. */
+    char *in = calloc((size_t)size * (size_t)size, BLOCK), *out = calloc((size_t)size, BLOCK);
+    begin();
+    MPI_Reduce_scatter_block(in, out, BLOCK * n_remote, MPI_BYTE, MPI_BOR, inter);
+    end_flow("reduce_scatter_block between groups", BOTH_BLOCKS, 0, 0);
+    for (int i = 0; i < size; i++)
+        counts[i] = BLOCK * n_remote;
+    begin();
+    MPI_Reduce_scatter(in, out, counts, MPI_BYTE, MPI_BOR, inter);
+    end_flow("reduce_scatter between groups", BOTH_BLOCKS, 0, 0);
+    free(in);
+    free(out);
+    free(counts);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&local);
 }
 
 static void keep_right(void *in, void *inout, int *n, MPI_Datatype *type)
@@ -279,7 +445,11 @@ static void test_comm(const char *name, MPI_Op ordered)
     test_barrier();
     test_rooted(one, blocks);
     test_unrooted(one, blocks, others);
-    test_in_rows(one, others, ordered);
+    test_ordered(one, others, ordered);
+    for (int parity = 0; parity < 2; parity++) {
+        by_parity = parity;
+        test_inter(one, blocks, others, ordered);
+    }
     test_long();
     free(one);
     free(blocks);

@@ -40,6 +40,21 @@ static int own(void)
     return base[side] + rank;
 }
 
+static MPI_Datatype triple;
+static MPI_Op follow;
+
+/* Rows (first, last, length) that follow one another; others spoil the length. */
+static void follow_on(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    const int *a = in;
+    int *b = inout;
+    (void)type;
+    for (int i = 0; i < *n; i++, a += 3, b += 3) {
+        b[2] = a[1] + 1 == b[0] ? a[2] + b[2] : -1000000;
+        b[0] = a[0];
+    }
+}
+
 static void test_rooted(int root_side, int root)
 {
     int argument = root_argument(root_side, root), is_root = argument == MPI_ROOT;
@@ -82,6 +97,20 @@ static void test_rooted(int root_side, int root)
         if (is_root && out != want)
             failed("sum is %d, expected %d", out, want);
     }
+
+    /* Ordered and as long as the others: each element a row of numbers of which the result keeps first and last. */
+    at("reduce in order", root_side, root);
+    int *row = malloc(3 * (size_t)count * sizeof(int) + 1), *rows = malloc(3 * (size_t)count * sizeof(int) + 1);
+    for (int i = 0; i < 3 * count; i++)
+        row[i] = i % 3 == 2 ? 1 : rank + i / 3;
+    RUN(Reduce, Ireduce, row, rows, count, triple, follow, argument, comm);
+    for (int i = 0; is_root && i < count; i++)
+        if (rows[3 * i] != i || rows[3 * i + 1] != n_remote - 1 + i || rows[3 * i + 2] != n_remote) {
+            failed("element %d goes from %d to %d, %d ranks", i, rows[3 * i], rows[3 * i + 1], rows[3 * i + 2]);
+            break;
+        }
+    free(row);
+    free(rows);
 }
 
 static void test_v(void)
@@ -153,8 +182,45 @@ static void test_all(void)
         if (part[i] != want)
             failed("element %d is %d, expected %d", i, part[i], want);
     }
+    at("reduce_scatter", -1, -1);
+    int *uneven = malloc((size_t)size * sizeof(int)), first = 0;
+    for (int i = 0; i < size; i++)
+        uneven[i] = i == 0 ? n - (size - 1) : 1; /* all to the first but an element for each other one */
+    int *cut = malloc((size_t)n * sizeof(int));
+    RUN(Reduce_scatter, Ireduce_scatter, operand, cut, uneven, MPI_INT, MPI_SUM, comm);
+    for (int i = 0; i < rank; i++)
+        first += uneven[i];
+    for (int i = 0; i < uneven[rank]; i++) {
+        want = 0;
+        for (int who = 0; who < n_remote; who++)
+            want += (base[!side] + who) * 1000 + first + i;
+        if (cut[i] != want)
+            failed("element %d is %d, expected %d", i, cut[i], want);
+    }
+    free(uneven);
+    free(cut);
     free(operand);
     free(part);
+}
+
+/* Long enough to travel in pieces, in both directions at once. */
+static void test_long(int n)
+{
+    int *in = malloc((size_t)n * sizeof(int)), *out = malloc((size_t)n * sizeof(int)), want = 0;
+    count = n;
+    at("long allreduce", -1, -1);
+    for (int i = 0; i < n; i++)
+        in[i] = own() + i;
+    RUN(Allreduce, Iallreduce, in, out, n, MPI_INT, MPI_SUM, comm);
+    for (int i = 0; i < n_remote; i++)
+        want += base[!side] + i;
+    for (int i = 0; i < n; i++)
+        if (out[i] != want + n_remote * i) {
+            failed("element %d is %d, expected %d", i, out[i], want + n_remote * i);
+            break;
+        }
+    free(in);
+    free(out);
 }
 
 static void test_merge(void)
@@ -213,6 +279,9 @@ int main(int argc, char **argv)
         return 77;
     }
     kinds_make();
+    MPI_Type_contiguous(3, MPI_INT, &triple);
+    MPI_Type_commit(&triple);
+    MPI_Op_create(follow_on, 0, &follow);
     base[1] = (world_size + 2) / 3; /* a third against two thirds */
     side = world_rank >= base[1];
     MPI_Comm_split(MPI_COMM_WORLD, side, 0, &local);
@@ -232,11 +301,18 @@ int main(int argc, char **argv)
                 test_v();
             }
         }
+        test_long(200000);
+        k = &kinds[0];
+        count = 40000;
+        test_rooted(0, 0);
+        test_rooted(1, (side == 1 ? size : n_remote) - 1);
     }
     test_merge();
     MPI_Comm_free(&comm);
     MPI_Comm_free(&local);
     kinds_free();
+    MPI_Type_free(&triple);
+    MPI_Op_free(&follow);
     int all = n_failed;
     MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One collective, many times, with the last result checked: for tests that look at what the network carried meanwhile.
- * Arguments: name, bytes (of the message or block, a multiple of 4), repeats. Rank 0 is the root. Runs on any library with the standard ABI.
+ * Arguments: name, bytes (of the message or block, a multiple of 4), repeats. Rank 0 is the root. inter_allgather: from the even ranks to the
+ * odd ones, and back. Runs on any library with the standard ABI.
  */
 #include <mpi.h>
 
@@ -20,8 +21,13 @@ int main(int argc, char **argv)
     int *in = malloc((size_t)n * (size_t)size * sizeof(int)), *out = calloc((size_t)n * (size_t)size, sizeof(int));
     for (int i = 0; i < n * size; i++)
         in[i] = rank + i;
+    MPI_Comm half, inter;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 1, &inter);
     for (int k = 0; k < repeats; k++) {
-        if (strcmp(name, "bcast") == 0)
+        if (strcmp(name, "inter_allgather") == 0)
+            MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, inter);
+        else if (strcmp(name, "bcast") == 0)
             MPI_Bcast(rank ? out : in, n, MPI_INT, 0, MPI_COMM_WORLD);
         else if (strcmp(name, "reduce") == 0)
             MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
@@ -50,7 +56,11 @@ int main(int argc, char **argv)
             n_failed += out[i] != rank * (rank + 1) / 2 + (rank + 1) * i;
         for (int from = 0; strcmp(name, "allgather") == 0 && from < size; from++)
             n_failed += out[from * n + i] != from + i;
+        for (int from = 0; strcmp(name, "inter_allgather") == 0 && from < size / 2; from++)
+            n_failed += out[from * n + i] != 2 * from + 1 - rank % 2 + i;
     }
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
     MPI_Allreduce(&n_failed, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
         printf("%s: %s\n", name, all ? "wrong" : "ok");
