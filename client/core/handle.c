@@ -7,8 +7,6 @@
 
 #include "client/core/mutex.h"
 
-#define GENERATION_MASK 0xffffffu
-
 struct handle_slot handle_predefined[HANDLE_PREDEFINED_MAX];
 struct handle_slot *handle_chunks[HANDLE_CHUNKS] = {handle_predefined};
 
@@ -59,6 +57,7 @@ static uint32_t take_slot(void)
         handle_chunks[index / HANDLE_CHUNK_SLOTS] = chunk;
     }
     first_unused++;
+    slot_at(index)->stamp = index;
     return index;
 }
 
@@ -84,28 +83,30 @@ static void give_slot(uint32_t index)
 
 bool handle_reserve(struct object *object)
 {
-    object->slot = take_slot_locked();
-    return object->slot != 0;
+    uint32_t index = take_slot_locked();
+
+    object->place = index ? slot_at(index) : NULL;
+    return index != 0;
 }
 
 void handle_unreserve(struct object *object)
 {
     assert(!object->handle);
-    if (object->slot)
-        give_slot(object->slot);
-    object->slot = 0;
+    if (object->place)
+        give_slot((uint32_t)object->place->stamp);
+    object->place = NULL;
 }
 
-uintptr_t handle_new(struct object *object)
+uintptr_t handle_new_anywhere(struct object *object)
 {
-    uint32_t index = object->slot ? object->slot : take_slot_locked();
+    uint32_t index = object->place ? (uint32_t)object->place->stamp : take_slot_locked();
     struct handle_slot *slot;
 
     assert(object->kind > OBJECT_NONE && object->kind < OBJECT_KINDS && !object->handle);
     if (!index)
         return 0;
     slot = slot_at(index);
-    slot->handle = (uintptr_t)object->kind << 56 | (uintptr_t)slot->generation << 32 | index;
+    slot->handle = (uintptr_t)object->kind << 56 | slot->stamp;
     slot->object = object;
     object->handle = slot->handle;
     if (__builtin_expect(handle_on_new != NULL, 0))
@@ -113,19 +114,15 @@ uintptr_t handle_new(struct object *object)
     return slot->handle;
 }
 
-void handle_free(struct object *object)
+void handle_free_anywhere(struct object *object)
 {
-    struct handle_slot *slot;
+    uint32_t index = (uint32_t)object->handle;
+    struct handle_slot *slot = slot_at(index);
 
-    if (object->predefined || !object->handle)
-        return;
-    assert(handle_object(object->handle) == object);
-    slot = slot_at((uint32_t)object->handle);
-    slot->handle = 0;
-    slot->generation = (slot->generation + 1) & GENERATION_MASK;
-    if (!object->slot)
-        give_slot((uint32_t)object->handle);
-    object->handle = 0;
+    assert(slot->object == object);
+    slot->handle = object->handle = 0;
+    slot->stamp = handle_next_stamp(slot->stamp);
+    give_slot(index);
 }
 
 void handle_set_predefined(uintptr_t value, struct object *object)

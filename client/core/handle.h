@@ -31,24 +31,16 @@ struct handle_slot {
         struct object *object;
         uintptr_t next_free; /* index of the next free slot, 0 for none */
     };
-    uint32_t generation;
+    uint64_t stamp; /* index and generation, as in the next handle */
 };
 
 extern struct handle_slot handle_predefined[HANDLE_PREDEFINED_MAX];
 extern struct handle_slot *handle_chunks[HANDLE_CHUNKS]; /* [0] is handle_predefined; unused ones are NULL */
 
-/* Gives the object a handle of its kind (object->kind must be set) and writes it to object->handle as well.
- * Returns 0 when no slot is left or memory is out. */
-uintptr_t handle_new(struct object *object);
-
-/* Reserves a slot of the table for an object that gets a handle again and again, and stores its index in object->slot, which
- * may be copied to whoever takes the object's place in memory. False: no slot is left. */
+/* Reserves a slot of the table for an object that gets a handle again and again, and stores it in object->place. False: no slot is
+ * left. */
 bool handle_reserve(struct object *object);
 void handle_unreserve(struct object *object);
-
-/* Takes the object's handle back: from now on look-ups of it fail. Clears object->handle. Objects without a handle and
- * predefined ones are left as they are. */
-void handle_free(struct object *object);
 
 /* Enters a predefined object under its constant value (< HANDLE_PREDEFINED_MAX), or removes it (object NULL).
  * Sets object->handle and object->predefined. One object may be entered under several values: object->handle is then
@@ -91,6 +83,44 @@ size_t handle_count(void);
 
 /* When not NULL, called with the slot index of each new handle: for whoever looks for leaks. Set before main(). */
 extern void (*handle_on_new)(uint32_t index);
+
+uintptr_t handle_new_anywhere(struct object *object);
+void handle_free_anywhere(struct object *object);
+
+/* What a slot whose handle goes will have as its next one's index and generation. */
+static inline uint64_t handle_next_stamp(uint64_t stamp)
+{
+    return (stamp + (UINT64_C(1) << 32)) & ((UINT64_C(1) << 56) - 1);
+}
+
+/* Gives the object a handle of its kind (object->kind must be set) and writes it to object->handle as well.
+ * Returns 0 when no slot is left or memory is out. */
+static inline uintptr_t handle_new(struct object *object)
+{
+    struct handle_slot *slot = object->place;
+
+    if (__builtin_expect(!slot || handle_on_new != NULL, 0))
+        return handle_new_anywhere(object);
+    slot->handle = object->handle = (uintptr_t)object->kind << 56 | slot->stamp;
+    slot->object = object;
+    return object->handle;
+}
+
+/* Takes the object's handle back: from now on look-ups of it fail. Clears object->handle. Objects without a handle and
+ * predefined ones are left as they are. */
+static inline void handle_free(struct object *object)
+{
+    struct handle_slot *slot = object->place;
+
+    if (object->predefined || !object->handle)
+        return;
+    if (__builtin_expect(!slot, 0)) {
+        handle_free_anywhere(object);
+        return;
+    }
+    slot->handle = object->handle = 0;
+    slot->stamp = handle_next_stamp(slot->stamp);
+}
 
 /* Calls fn for each live user handle. */
 void handle_each(void (*fn)(struct object *object, void *arg), void *arg);

@@ -30,10 +30,12 @@ enum object_kind {
     OBJECT_KINDS
 };
 
+struct handle_slot;
+
 struct object {
     uintptr_t handle; /* what the application holds; 0 while the object has no handle */
+    struct handle_slot *place; /* in the handle table, that it has for good (handle_reserve), or NULL */
     _Atomic int32_t refs;
-    uint32_t slot; /* place in the handle table that it has for good (handle_reserve), or 0 */
     uint8_t kind; /* enum object_kind */
     bool predefined;
 };

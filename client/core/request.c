@@ -12,42 +12,24 @@
 
 void request_init(struct request *r, const struct request_ops *ops, struct comm *comm, bool persistent)
 {
-    *r = (struct request){
-        .obj = {.refs = 1, .kind = OBJECT_REQUEST},
-        .ops = ops,
-        .comm = comm,
-        .persistent = persistent,
-        .active = !persistent,
-        .source = MPI_ANY_SOURCE,
-        .tag = MPI_ANY_TAG,
-    };
+    r->obj = (struct object){.refs = 1, .kind = OBJECT_REQUEST};
+    request_renew(r, ops, comm, persistent);
 }
 
 /* Returns the error of the kind's callback. */
 static int destroy(struct request *r)
 {
+    if (r->obj.predefined)
+        return MPI_SUCCESS;
     handle_free(&r->obj);
     int err = r->ops->free ? r->ops->free(r) : MPI_SUCCESS;
     r->ops->destroy(r);
     return err;
 }
 
-void request_complete(struct request *r, int error)
+void request_destroy_orphan(struct request *r)
 {
-    struct lane *lane = r->lane;
-    bool orphan = r->orphan;
-
-    r->error = error;
-    if (__builtin_expect(error != MPI_SUCCESS, 0))
-        err_stow(error, &r->detail);
-    /* From here on another thread may finish it, unless nobody knows it any more. */
-    request_set_complete(r, true);
-    if (lane)
-        /* seq_cst: before the look at the sleepers; see progress_sleep. */
-        atomic_fetch_add_explicit(&lane->n_done, 1, memory_order_seq_cst);
-    progress_wake_sleepers();
-    if (orphan)
-        destroy(r);
+    destroy(r);
 }
 
 static void complete_destroy(struct request *r)
@@ -76,18 +58,35 @@ int request_publish(int err, struct request **request)
 {
     if (err)
         return err;
-    if (handle_new(&(*request)->obj))
+    if ((*request)->obj.handle || handle_new(&(*request)->obj))
         return MPI_SUCCESS;
     request_release(*request);
     *request = NULL;
     return err_set(MPI_ERR_NO_MEM, "no handle is left for a request");
 }
 
+bool request_init_sent(struct request *r, struct lane *lane)
+{
+    request_init(r, &complete_ops, NULL, false);
+    request_set_complete(r, true);
+    r->lane = lane;
+    if (handle_on_new || !handle_new(&r->obj))
+        return false;
+    r->obj.predefined = true;
+    return true;
+}
+
+void request_deinit_sent(struct request *r)
+{
+    r->obj.predefined = false;
+    handle_free(&r->obj);
+}
+
 int request_finish(struct request *r, MPI_Status *status)
 {
     int error = r->error;
 
-    if (r->ops->query) {
+    if (__builtin_expect(r->ops->query != NULL, 0)) {
         MPI_Status own;
         MPI_Status *s = status == MPI_STATUS_IGNORE ? &own : status;
         status_set_empty(s);
@@ -159,9 +158,4 @@ int request_release(struct request *r)
     if (lane)
         lane_give(lane);
     return err;
-}
-
-struct request *request_from_handle(MPI_Request handle)
-{
-    return (struct request *)handle_get(OBJECT_REQUEST, (uintptr_t)handle);
 }

@@ -19,10 +19,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/core/err.h"
+#include "client/core/handle.h"
+#include "client/core/lane.h"
 #include "client/core/object.h"
+#include "client/core/progress.h"
 
 struct comm;
-struct lane;
 struct request;
 
 struct request_ops {
@@ -57,6 +60,24 @@ struct request {
 /* Sets up the common part: not complete, one reference, active unless persistent. */
 void request_init(struct request *r, const struct request_ops *ops, struct comm *comm, bool persistent);
 
+/* The same for one from a pool, whose head (obj) stays what it is. */
+static inline void request_renew(struct request *r, const struct request_ops *ops, struct comm *comm, bool persistent)
+{
+    r->ops = ops;
+    r->comm = comm;
+    r->lane = NULL;
+    atomic_store_explicit(&r->complete, false, memory_order_relaxed);
+    r->persistent = persistent;
+    r->active = !persistent;
+    r->cancelled = false;
+    r->orphan = false;
+    r->error = MPI_SUCCESS;
+    r->detail = 0;
+    r->source = MPI_ANY_SOURCE;
+    r->tag = MPI_ANY_TAG;
+    r->bytes = 0;
+}
+
 static inline bool request_is_complete(const struct request *r)
 {
     /* acquire: pairs with the release in request_set_complete. */
@@ -67,11 +88,37 @@ static inline void request_set_complete(struct request *r, bool complete)
     atomic_store_explicit(&r->complete, complete, memory_order_release);
 }
 
+void request_destroy_orphan(struct request *r);
+
 /* Completes it: the operation is over, `error` is its result. Frees it if it is an orphan. Called from progress. */
-void request_complete(struct request *r, int error);
+static inline void request_complete(struct request *r, int error)
+{
+    struct lane *lane = r->lane;
+    bool orphan = r->orphan;
+
+    r->error = error;
+    if (__builtin_expect(error != MPI_SUCCESS, 0))
+        err_stow(error, &r->detail);
+    /* From here on another thread may finish it, unless nobody knows it any more. */
+    request_set_complete(r, true);
+    if (__builtin_expect(lane != NULL, 0))
+        /* seq_cst: before the look at the sleepers; see progress_sleep. */
+        atomic_fetch_add_explicit(&lane->n_done, 1, memory_order_seq_cst);
+    progress_wake_sleepers();
+    if (__builtin_expect(orphan, 0))
+        request_destroy_orphan(r);
+}
 
 /* A request that is complete from the start (operations with MPI_PROC_NULL, short sends). MPI_ERR_NO_MEM. */
 int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes, struct request **ret_request);
+
+/*
+ * The request that all sends of a lane share which were over when they returned: complete for good, and nothing is ever stored in it.
+ * lane: one of the further ones, or NULL. False: each send needs a request of its own, since none can be shared (no handle is left) or each
+ * is to be told from the others (MOTET_DEBUG=handles).
+ */
+bool request_init_sent(struct request *r, struct lane *lane);
+void request_deinit_sent(struct request *r);
 
 /* Gives the request that a semantics function made, with the result `err`, the handle that the user will hold; on failure, or
  * without a handle left, *request is NULL. Returns the error. */
@@ -89,6 +136,9 @@ int request_wait_all(int n, struct request **requests);
 int request_release(struct request *r);
 
 /* The object behind a handle, or NULL. */
-struct request *request_from_handle(MPI_Request handle);
+static inline struct request *request_from_handle(MPI_Request handle)
+{
+    return (struct request *)handle_get(OBJECT_REQUEST, (uintptr_t)handle);
+}
 
 #endif

@@ -18,12 +18,6 @@
 #include "client/datatype/construct.h"
 #include "client/datatype/layout.h"
 
-void type_ref(struct datatype *type)
-{
-    if (!type->obj.predefined)
-        object_ref(&type->obj);
-}
-
 static void destroy(struct object *object)
 {
     struct datatype *type = (struct datatype *)object;
@@ -36,10 +30,8 @@ static void destroy(struct object *object)
     free(type);
 }
 
-void type_unref(struct datatype *type)
+void type_last_unref(struct datatype *type)
 {
-    if (type->obj.predefined || !object_unref(&type->obj))
-        return;
     if (lane_alone())
         lane_bury(&type->obj, destroy);
     else

@@ -130,8 +130,17 @@ static inline struct datatype *datatype_predefined(MPI_Datatype handle)
 
 /* One reference is held by the user's handle, one by each pending operation and each type built on it. The
  * last type_unref frees. Predefined types are never freed. */
-void type_ref(struct datatype *type);
-void type_unref(struct datatype *type);
+static inline void type_ref(struct datatype *type)
+{
+    if (!type->obj.predefined)
+        object_ref(&type->obj);
+}
+void type_last_unref(struct datatype *type);
+static inline void type_unref(struct datatype *type)
+{
+    if (!type->obj.predefined && object_unref(&type->obj))
+        type_last_unref(type);
+}
 
 /* Creates the tables of predefined types. Called once by the initialisation of the library, before any other
  * function of this folder; further calls do nothing. */

@@ -49,6 +49,7 @@ static int make(struct lane *lane)
     if (!e)
         return MPI_ERR_NO_MEM;
     e->lane = lane;
+    e->shares_sent = request_init_sent(&e->sent, lane->index != 0 ? lane : NULL);
     rendezvous_init(e);
     joint_init(e);
     board_init(e);
@@ -87,6 +88,7 @@ void engine_deinit(void)
         rendezvous_deinit(e);
         peer_deinit(e);
         transfer_deinit(e);
+        request_deinit_sent(&e->sent);
         free(e);
         lane_table[i].engine = NULL;
     }

@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "client/core/comm.h"
 #include "client/core/lane.h"
+#include "client/core/request.h"
 #include "client/link/link.h"
 #include "client/p2p/match.h"
 
@@ -32,6 +33,9 @@ struct engine {
     /* outbound.c: peers with something waiting; their number, and that of the transfers in the lists of rendezvous.c. */
     struct list busy_peers;
     int n_waiting;
+
+    struct request sent; /* request_init_sent */
+    bool shares_sent;
 
     /* transfer.c */
     struct pool_chunk *chunks;

@@ -45,23 +45,21 @@ static inline void count_received(struct engine *e, uint64_t bytes)
 }
 
 /* The receive has its message: off the deferred list, and its status is known. */
-static inline void matched(struct transfer *t, const struct envelope *e)
+static inline void matched(struct transfer *t, uint32_t src_world, int32_t source, int32_t tag)
 {
     list_remove(&t->link);
-    t->base.source = e->source;
-    t->base.tag = e->tag;
-    t->world = e->src_world;
+    t->base.source = source;
+    t->base.tag = tag;
+    t->world = src_world;
 }
 
-static inline void deliver_eager(struct transfer *t, const struct envelope *e)
+static inline void deliver_eager(struct transfer *t, uint32_t src_world, int32_t source, int32_t tag, const void *payload, uint32_t len)
 {
-    uint32_t len = e->len;
-
-    matched(t, e);
+    matched(t, src_world, source, tag);
     int error = transfer_check_length(t, len);
     if (__builtin_expect(len > t->bytes, 0))
         len = (uint32_t)t->bytes;
-    transfer_unpack_all(t->type, t->count, t->buf, e->payload, len);
+    transfer_unpack_all(t->type, t->count, t->buf, payload, len);
     t->base.bytes = len;
     transfer_complete(t, error);
 }
@@ -103,20 +101,20 @@ static void keep_unexpected(const struct envelope *e)
     board_show_unexpected(e->engine, u);
 }
 
-static inline void arrived(const struct envelope *e)
+static void arrived(const struct envelope *e)
 {
     struct transfer *t = match_arrived(&e->engine->match, e->context, e->source, e->tag);
 
     if (!t) {
         keep_unexpected(e);
     } else if (e->kind == MSG_EAGER) {
-        deliver_eager(t, e);
+        deliver_eager(t, e->src_world, e->source, e->tag, e->payload, e->len);
         outbound_owe(peer_get(e->engine, e->src_world), e->len + PEER_EAGER_OVERHEAD);
     } else {
         struct msg_rts rts;
         const void *first;
         uint32_t first_len;
-        matched(t, e);
+        matched(t, e->src_world, e->source, e->tag);
         if (split_rts(e, &rts, &first, &first_len))
             rendezvous_accept(t, peer_get(e->engine, e->src_world), &rts, first, first_len);
         else
@@ -180,20 +178,21 @@ static void on_credit(const struct envelope *e)
     p->eager_out -= credit.bytes < p->eager_out ? credit.bytes : p->eager_out;
 }
 
-void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload)
+static void any_message(struct engine *engine, uint32_t src_world, const struct ring_slot *slot, uint8_t kind, uint32_t len,
+                        const void *payload)
 {
     struct envelope e = {
-        .engine = arg,
+        .engine = engine,
         .src_world = src_world,
         .context = slot->context,
         .source = slot->source,
         .tag = slot->tag,
         .len = len,
-        .kind = slot->kind,
+        .kind = kind,
         .payload = payload,
     };
 
-    switch (e.kind) {
+    switch (kind) {
     case MSG_EAGER:
     case MSG_RTS:
         count_received(e.engine, len);
@@ -228,32 +227,41 @@ void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot
     }
 }
 
+void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload)
+{
+    struct engine *engine = arg;
+    uint8_t kind = slot->kind;
+
+    /* The short path: a whole message from this node that a receive waits for. */
+    if (__builtin_expect(kind == MSG_EAGER && !(slot->flags & MSG_F_ORDERED), 1)) {
+        int32_t source = slot->source, tag = slot->tag;
+        struct transfer *t = match_arrived(&engine->match, slot->context, source, tag);
+        if (t) {
+            count_received(engine, len);
+            deliver_eager(t, src_world, source, tag, payload, len);
+            outbound_owe(peer_get(engine, src_world), len + PEER_EAGER_OVERHEAD);
+            return;
+        }
+    }
+    any_message(engine, src_world, slot, kind, len, payload);
+}
+
 void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
 {
-    struct envelope e = {
-        .engine = t->engine,
-        .src_world = u->src_world,
-        .context = u->match.context,
-        .source = u->match.source,
-        .tag = u->match.tag,
-        .len = u->len,
-        .payload = u->payload,
-    };
-
     board_hide(t->engine, &u->record);
     switch (u->kind) {
     case UNEXPECTED_EAGER:
-        deliver_eager(t, &e);
+        deliver_eager(t, u->src_world, u->match.source, u->match.tag, u->payload, u->len);
         if (u->src_world != link_self.world_rank)
             outbound_owe(peer_get(t->engine, u->src_world), u->len + PEER_EAGER_OVERHEAD);
         break;
     case UNEXPECTED_RTS:
-        matched(t, &e);
+        matched(t, u->src_world, u->match.source, u->match.tag);
         rendezvous_accept(t, peer_get(t->engine, u->src_world), &u->rts, u->payload, u->len);
         break;
     case UNEXPECTED_SELF: {
         struct transfer *send = u->self;
-        matched(t, &e);
+        matched(t, u->src_world, u->match.source, u->match.tag);
         int error = transfer_check_length(t, send->bytes);
         t->base.bytes = datatype_copy(send->buf, send->count, send->type, t->buf, t->count, t->type);
         transfer_complete(t, error);

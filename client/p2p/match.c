@@ -139,7 +139,12 @@ struct transfer *match_arrived(struct match *m, uint32_t context, int32_t source
     if (!best)
         return NULL;
     struct transfer *recv = list_entry(best, struct transfer, match);
-    match_unpost(m, recv);
+    if (__builtin_expect(m->n_any_source + m->n_any_tag + m->n_any_both > 0, 0)) {
+        match_unpost(m, recv);
+        return recv;
+    }
+    table_remove(&m->posted, best);
+    recv->posted = false;
     return recv;
 }
 

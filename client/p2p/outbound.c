@@ -205,14 +205,12 @@ void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void
     mark_busy(p);
 }
 
-void outbound_owe(struct peer *p, uint64_t bytes)
+void outbound_repay(struct peer *p)
 {
-    p->eager_owed += bytes;
-    if (p->eager_owed >= PEER_EAGER_ALLOWANCE / 4) {
-        struct msg_credit credit = {.bytes = p->eager_owed};
-        p->eager_owed = 0;
-        outbound_control(p, MSG_CREDIT, 0, &credit, sizeof credit);
-    }
+    struct msg_credit credit = {.bytes = p->eager_owed};
+
+    p->eager_owed = 0;
+    outbound_control(p, MSG_CREDIT, 0, &credit, sizeof credit);
 }
 
 static int poll_peer(struct peer *p)

@@ -25,7 +25,13 @@ bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes, const 
 /* Sends PULL, FIN or CREDIT; payload of at most 16 bytes. */
 void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void *payload, uint32_t len);
 
+void outbound_repay(struct peer *p);
 /* Notes that an eager message of `bytes` from this peer found its receive, and gives the allowance back in batches. */
-void outbound_owe(struct peer *p, uint64_t bytes);
+static inline void outbound_owe(struct peer *p, uint64_t bytes)
+{
+    p->eager_owed += bytes;
+    if (__builtin_expect(p->eager_owed >= PEER_EAGER_ALLOWANCE / 4, 0))
+        outbound_repay(p);
+}
 
 #endif

@@ -76,6 +76,10 @@ int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest,
 {
     struct engine *e = engine_of(comm);
 
+    if (__builtin_expect(mode != P2P_SYNCHRONOUS && e->shares_sent, 1) && send_short(buf, count, type, dest, tag, comm, context)) {
+        *ret_request = &e->sent;
+        return MPI_SUCCESS;
+    }
     engine_enter(e);
     struct transfer *t = transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
     if (t) {

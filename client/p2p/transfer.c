@@ -22,6 +22,8 @@ struct pool_chunk {
     struct transfer transfers[POOL_CHUNK];
 };
 
+static const struct request_ops transfer_ops;
+
 static bool pool_grow(struct engine *e)
 {
     struct pool_chunk *c = malloc(sizeof *c);
@@ -32,12 +34,10 @@ static bool pool_grow(struct engine *e)
     e->chunks = c;
     for (int i = 0; i < POOL_CHUNK; i++) {
         struct transfer *t = &c->transfers[i];
-        struct object place = {.slot = 0};
-        /* In further lanes a request gets its handle without the library lock. */
-        if (e->lane->index != 0)
-            handle_reserve(&place);
+        /* A place for good makes a new handle cheap, and in further lanes one that needs no library lock. */
+        request_init(&t->base, &transfer_ops, NULL, false);
+        handle_reserve(&t->base.obj);
         t->engine = e;
-        t->slot = place.slot;
         t->buf = e->free_transfers;
         e->free_transfers = t;
     }
@@ -49,8 +49,11 @@ void transfer_deinit(struct engine *e)
     while (e->chunks) {
         struct pool_chunk *c = e->chunks;
         e->chunks = c->next;
-        for (int i = 0; i < POOL_CHUNK && c->transfers[i].slot; i++)
-            handle_unreserve(&(struct object){.slot = c->transfers[i].slot});
+        for (int i = 0; i < POOL_CHUNK; i++) {
+            /* The application may have forgotten it. */
+            handle_free(&c->transfers[i].base.obj);
+            handle_unreserve(&c->transfers[i].base.obj);
+        }
         free(c);
     }
     e->free_transfers = NULL;
@@ -115,9 +118,8 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
     struct transfer *t = e->free_transfers;
     e->free_transfers = t->buf;
 
-    request_init(&t->base, persistent ? &persistent_ops : &transfer_ops, comm, persistent);
-    t->base.obj.slot = t->slot;
-    t->base.lane = comm->lane->index != 0 ? comm->lane : NULL;
+    request_renew(&t->base, persistent ? &persistent_ops : &transfer_ops, comm, persistent);
+    t->base.lane = e->lane->index != 0 ? e->lane : NULL;
     comm_ref(comm);
     type_ref(type);
     t->dir = dir;
@@ -142,9 +144,9 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
     return t;
 }
 
-void transfer_left(struct transfer *t)
+void transfer_left_long(struct transfer *t)
 {
-    if (request_is_complete(&t->base) || t->bytes < ASYNC_MIN_BYTES || t->context != t->base.comm->context_id + P2P_CONTEXT_USER)
+    if (request_is_complete(&t->base) || t->context != t->base.comm->context_id + P2P_CONTEXT_USER)
         return;
     t->helped = true;
     async_begin();
@@ -183,16 +185,6 @@ int transfer_judge_length(struct transfer *t, MPI_Count n_bytes)
     /* Now: a rendezvous ends later, perhaps in another thread. */
     err_stow(error, &t->base.detail);
     return error;
-}
-
-void transfer_complete(struct transfer *t, int error)
-{
-    board_hide(t->engine, &t->record);
-    if (t->helped) {
-        t->helped = false;
-        async_end();
-    }
-    request_complete(&t->base, error);
 }
 
 /* A message to this process itself: handed to a posted receive, or kept. */

@@ -7,10 +7,12 @@
 #define MOTET_CLIENT_P2P_TRANSFER_H
 
 #include "base/list.h"
+#include "client/core/async.h"
 #include "client/core/comm.h"
 #include "client/core/group.h"
 #include "client/core/request.h"
 #include "client/datatype/datatype.h"
+#include "client/p2p/board.h"
 #include "client/p2p/engine.h"
 #include "client/p2p/match.h"
 #include "client/p2p/p2p.h"
@@ -21,7 +23,6 @@ enum transfer_dir { TRANSFER_SEND, TRANSFER_RECV };
 struct transfer {
     struct request base;
     struct engine *engine;
-    uint32_t slot;     /* of the handle table, for good; 0: a new one each time */
     uint8_t dir;       /* enum transfer_dir */
     uint8_t mode;      /* enum p2p_mode; sends */
     bool blocking;     /* the caller waits inside the library: no board record until it has waited long */
@@ -75,7 +76,16 @@ static inline int transfer_check_length(struct transfer *t, MPI_Count n_bytes)
 }
 
 /* Completes it, off all lists and the board. */
-void transfer_complete(struct transfer *t, int error);
+static inline void transfer_complete(struct transfer *t, int error)
+{
+    if (t->record)
+        board_hide(t->engine, &t->record);
+    if (__builtin_expect(t->helped, 0)) {
+        t->helped = false;
+        async_end();
+    }
+    request_complete(&t->base, error);
+}
 
 /* What request_ops.destroy of a transfer does: for kinds with an ops table of their own. */
 void transfer_destroy(struct request *r);
@@ -84,7 +94,12 @@ void transfer_destroy(struct request *r);
 void transfer_deinit(struct engine *e);
 
 /* The call that started it returns and leaves it unfinished. */
-void transfer_left(struct transfer *t);
+void transfer_left_long(struct transfer *t);
+static inline void transfer_left(struct transfer *t)
+{
+    if (__builtin_expect(t->bytes >= ASYNC_MIN_BYTES, 0))
+        transfer_left_long(t);
+}
 
 static inline struct transfer *transfer_of(struct request *r)
 {

@@ -36,6 +36,16 @@ static int with_session(void)
     return MPI_Session_finalize(&session);
 }
 
+/* A send that the program never waits for. */
+static void forget_send(void)
+{
+    int rank, word = 0;
+    MPI_Request request;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Isend(&word, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, &request);
+    MPI_Recv(&word, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm comm;
@@ -45,6 +55,7 @@ int main(int argc, char **argv)
     free_everything();
     if (argc > 1 && strcmp(argv[1], "world") == 0) {
         leave_types(argc + 1);
+        forget_send();
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         MPI_Comm_set_name(comm, "left over");
     }

@@ -90,12 +90,54 @@ static void check_no_type(void)
     CHECK(n == 0 && status.MPI_TAG == 7, "%d bytes, tag %d", n, status.MPI_TAG);
 }
 
+/* Short sends that are over when they return, whose requests a library may share: each is a request of its own all the same, in every
+ * call that takes one. */
+static void check_finished_sends(void)
+{
+    enum { N = 8 };
+    int rank, size, got[N], index, n_some, indices[N], flag = 0, words[N];
+    MPI_Request requests[N];
+    MPI_Status status, statuses[N];
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < N; i++) {
+        words[i] = 100 * rank + i;
+        MPI_Isend(&words[i], 1, MPI_INT, (rank + 1) % size, i, MPI_COMM_WORLD, &requests[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        MPI_Recv(&got[i], 1, MPI_INT, (rank + size - 1) % size, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(got[i] == 100 * ((rank + size - 1) % size) + i, "message %d is %d", i, got[i]);
+    }
+    MPI_Request_free(&requests[0]);
+    CHECK(requests[0] == MPI_REQUEST_NULL, "a freed request keeps its handle");
+    while (!flag)
+        MPI_Request_get_status(requests[1], &flag, &status);
+    CHECK(requests[1] != MPI_REQUEST_NULL, "MPI_Request_get_status takes the request");
+    MPI_Cancel(&requests[1]);
+    MPI_Wait(&requests[1], &status);
+    MPI_Test_cancelled(&status, &flag);
+    CHECK(!flag && requests[1] == MPI_REQUEST_NULL, "a send that was received is cancelled: %d", flag);
+    for (flag = 0; !flag;)
+        MPI_Test(&requests[2], &flag, &status);
+    MPI_Waitany(N, requests, &index, &status);
+    CHECK(index >= 3 && index < N && requests[index] == MPI_REQUEST_NULL, "MPI_Waitany gives %d", index);
+    MPI_Waitsome(N, requests, &n_some, indices, statuses);
+    CHECK(n_some >= 1 && n_some <= N - 4, "MPI_Waitsome gives %d", n_some);
+    MPI_Waitall(N, requests, statuses);
+    for (int i = 0; i < N; i++)
+        CHECK(requests[i] == MPI_REQUEST_NULL, "request %d is left", i);
+    MPI_Testany(N, requests, &index, &flag, &status);
+    CHECK(flag && index == MPI_UNDEFINED, "MPI_Testany finds %d among none", index);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     check_tight_buffer();
     check_partial_element();
     check_no_type();
+    check_finished_sends();
     MPI_Finalize();
     return 0;
 }
