@@ -13,6 +13,7 @@
 
 #include "client/coll/blocks.h"
 #include "client/coll/schedule.h"
+#include "client/coll/select.h"
 
 /* The forms of a call. */
 enum coll_form { COLL_BLOCKING, COLL_NONBLOCKING, COLL_PERSISTENT, COLL_FORMS };
@@ -37,6 +38,11 @@ struct coll_comm {
     /* The exchange with the members on this node (shared.h); NULL without a slot or another member. */
     bool exchange_tried;
     struct exchange *rows[2]; /* of blocking and of nonblocking operations */
+
+    /* select.c: the algorithm over the exchange that the rules give up to quick_most bytes (-1: they are to be read). */
+    bool quick_known;
+    uint8_t quick_name[SELECT_FAMILIES]; /* enum select_name */
+    MPI_Count quick_most[SELECT_FAMILIES];
 };
 
 /* The data of comm, made on first use; NULL when memory is missing. */

@@ -174,11 +174,11 @@ static int first_rule[SELECT_FAMILIES + 1];
 static struct table table; /* rules of the file */
 static int forced[SELECT_FAMILIES]; /* enum select_name, or -1 */
 
-/* Can the largest publication of a step be made? A broadcast is cut into segments. */
-static bool fits_exchange(enum select_name name, const struct schedule *s, MPI_Count n_bytes)
+/* Bytes up to which the largest publication of a step can be made among so many ranks. A broadcast is cut into segments. */
+static MPI_Count most_of_exchange(enum select_name name, int size)
 {
-    MPI_Count n_blocks = name == SCATTER_SHARED || name == ALLTOALL_SHARED ? s->view.size : 1;
-    return name == BCAST_SHARED || n_bytes <= shared_max_bytes() / n_blocks;
+    MPI_Count n_blocks = name == SCATTER_SHARED || name == ALLTOALL_SHARED ? size : 1;
+    return name == BCAST_SHARED ? ANY_BYTES : shared_max_bytes() / n_blocks;
 }
 
 /* Is there something between the levels that an algorithm works on? */
@@ -196,7 +196,7 @@ static bool fits(enum select_name name, const struct schedule *s, MPI_Count n_by
 {
     unsigned needs = algorithms[name].needs;
     if (needs & NEEDS_SHARED)
-        return s->view.size > 1 && shared_available(s) && fits_exchange(name, s, n_bytes);
+        return s->view.size > 1 && shared_available(s) && n_bytes <= most_of_exchange(name, s->view.size);
     if ((needs & NEEDS_REGULAR) && !regular)
         return false;
     if ((needs & NEEDS_POF2) && (s->view.size & (s->view.size - 1)))
@@ -223,9 +223,32 @@ static int first_fit(const struct select_rule *list, int n, const struct schedul
     return -1;
 }
 
+/* Where the first rule of a family for so many ranks is one over the exchange, short calls need not read the rules. */
+static void find_quick(struct coll_comm *c, int size)
+{
+    c->quick_known = true;
+    for (int family = 0; family < SELECT_FAMILIES; family++) {
+        const struct select_rule *r = &rules[first_rule[family]];
+        while (size < r->min_ranks || size > r->max_ranks)
+            r++;
+        MPI_Count most = most_of_exchange(r->name, size);
+        bool is_quick = forced[family] < 0 && !table.n[family] && (algorithms[r->name].needs & NEEDS_SHARED);
+        c->quick_name[family] = (uint8_t)r->name;
+        c->quick_most[family] = !is_quick ? -1 : most < r->max_bytes ? most : r->max_bytes;
+    }
+}
+
 enum select_name select_algorithm(enum select_family family, const struct schedule *s, MPI_Count n_bytes,
                                   bool regular)
 {
+    struct coll_comm *c = s->view.comm->coll;
+
+    if (__builtin_expect(c != NULL, 1)) {
+        if (__builtin_expect(!c->quick_known, 0))
+            find_quick(c, s->view.comm->size);
+        if (n_bytes <= c->quick_most[family] && !s->view.map && shared_available(s))
+            return (enum select_name)c->quick_name[family];
+    }
     if (forced[family] >= 0 && fits((enum select_name)forced[family], s, n_bytes, regular))
         return (enum select_name)forced[family];
     int name = table.n[family] ? first_fit(table.rules[family], table.n[family], s, n_bytes, regular) : -1;

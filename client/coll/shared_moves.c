@@ -61,20 +61,16 @@ static MPI_Count short_block(const struct schedule *s)
     return limit < 4096 ? limit : 4096;
 }
 
-static bool is_short(const struct schedule *s, MPI_Count n_bytes)
-{
-    return n_bytes <= short_block(s);
-}
-
 /* Every other rank publishes for the root. */
 void shared_gather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
                    const struct blocks *recv, bool uniform, int root)
 {
     struct shared sh = shared_begin(s);
     int rank = s->view.rank, size = s->view.size;
+    MPI_Count most = uniform ? INT64_MAX : short_block(s);
     if (rank != root) {
         MPI_Count n = send_count * send_type->size;
-        bool shows = uniform || is_short(s, n);
+        bool shows = n <= most;
         if (n > 0 && shows)
             schedule_put(s, &sh, send, send_count, send_type, root);
         schedule_finish(s, &sh);
@@ -83,7 +79,7 @@ void shared_gather(struct schedule *s, const void *send, MPI_Count send_count, s
         return;
     }
     for (int i = 0; i < size; i++)
-        if (i != root && !uniform && !is_short(s, blocks_bytes(recv, i)))
+        if (i != root && !uniform && blocks_bytes(recv, i) > most)
             schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), i);
     if (send != MPI_IN_PLACE)
         schedule_copy(s, send, send_count, send_type, blocks_at(recv, root), blocks_count(recv, root),
@@ -91,7 +87,7 @@ void shared_gather(struct schedule *s, const void *send, MPI_Count send_count, s
     shared_look_ahead(s, &sh);
     for (int i = 0; i < size; i++) {
         MPI_Count n = blocks_bytes(recv, i);
-        if (i != root && n > 0 && (uniform || is_short(s, n)))
+        if (i != root && n > 0 && n <= most)
             schedule_get(s, &sh, i, SHARED_WHOLE, blocks_at(recv, i), blocks_count(recv, i),
                          blocks_type(recv, i));
     }
@@ -103,6 +99,7 @@ void shared_gather(struct schedule *s, const void *send, MPI_Count send_count, s
 static void put_by_table(struct schedule *s, const struct shared *sh, const struct blocks *send)
 {
     int size = s->view.size;
+    MPI_Count most = short_block(s);
     uint32_t *table = schedule_temp(s, (size_t)size * sizeof *table);
     if (!table)
         return;
@@ -110,14 +107,14 @@ static void put_by_table(struct schedule *s, const struct shared *sh, const stru
     for (int i = 0; i < size; i++) {
         MPI_Count n = blocks_bytes(send, i);
         table[i] = (uint32_t)at;
-        if (i != s->view.rank && is_short(s, n))
+        if (i != s->view.rank && n <= most)
             at += n;
     }
     schedule_claim(s, sh, at);
     schedule_fill(s, 0, table, (MPI_Count)((size_t)size * sizeof *table), coll_byte());
     for (int i = 0; i < size; i++) {
         MPI_Count n = blocks_bytes(send, i);
-        if (i != s->view.rank && n > 0 && is_short(s, n))
+        if (i != s->view.rank && n > 0 && n <= most)
             schedule_fill(s, table[i], blocks_at(send, i), blocks_count(send, i), blocks_type(send, i));
     }
     schedule_publish(s, sh, -1);
@@ -129,9 +126,10 @@ void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform,
 {
     struct shared sh = shared_begin(s);
     int rank = s->view.rank, size = s->view.size;
+    MPI_Count most = uniform ? INT64_MAX : short_block(s);
     if (rank != root) {
         MPI_Count n = recv_count * recv_type->size;
-        bool shown = uniform || is_short(s, n);
+        bool shown = n <= most;
         if (n > 0 && shown)
             schedule_get(s, &sh, root, uniform ? rank * n : SHARED_BY_TABLE, recv, recv_count, recv_type);
         schedule_finish(s, &sh);
@@ -145,7 +143,7 @@ void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform,
         put_by_table(s, &sh, send);
     schedule_finish(s, &sh);
     for (int i = 0; i < size; i++)
-        if (i != root && !uniform && !is_short(s, blocks_bytes(send, i)))
+        if (i != root && !uniform && blocks_bytes(send, i) > most)
             schedule_isend(s, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i), i);
     if (recv != MPI_IN_PLACE)
         schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root), recv,
@@ -176,19 +174,20 @@ void shared_alltoall(struct schedule *s, const struct blocks *send, const struct
     struct shared sh = shared_begin(s);
     int rank = s->view.rank, size = s->view.size;
     bool regular = !recv->counts.base;
+    MPI_Count most = regular ? INT64_MAX : short_block(s);
     if (regular) {
         schedule_put(s, &sh, send->buf, size * send->count, send->type, -1);
     } else {
         for (int k = 1; k < size; k++) {
             int from = (rank - k + size) % size;
-            if (!is_short(s, blocks_bytes(recv, from)))
+            if (blocks_bytes(recv, from) > most)
                 schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from),
                                from);
         }
         put_by_table(s, &sh, send);
         for (int k = 1; k < size; k++) {
             int to = (rank + k) % size;
-            if (!is_short(s, blocks_bytes(send, to)))
+            if (blocks_bytes(send, to) > most)
                 schedule_isend(s, blocks_at(send, to), blocks_count(send, to), blocks_type(send, to), to);
         }
     }
@@ -197,7 +196,7 @@ void shared_alltoall(struct schedule *s, const struct blocks *send, const struct
     for (int k = 1; k < size; k++) {
         int from = (rank + k) % size;
         MPI_Count n = blocks_bytes(recv, from);
-        if (n > 0 && (regular || is_short(s, n)))
+        if (n > 0 && n <= most)
             schedule_get(s, &sh, from, regular ? rank * n : SHARED_BY_TABLE, blocks_at(recv, from),
                          blocks_count(recv, from), blocks_type(recv, from));
     }
