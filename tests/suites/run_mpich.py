@@ -22,7 +22,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,7 +30,7 @@ TESTS = os.path.realpath(os.path.join(os.path.dirname(__file__), '..'))
 sys.path.insert(0, TESTS)
 sys.dont_write_bytecode = True
 
-from harness import inputs, lab, stage  # noqa: E402  pylint: disable=wrong-import-position
+from harness import inputs, places, stage  # noqa: E402  pylint: disable=wrong-import-position
 
 CHAPTERS = ['attr', 'coll', 'comm', 'datatype', 'errhan', 'group', 'info', 'init', 'part', 'pt2pt', 'topo', 'errors/attr', 'errors/basic',
             'errors/coll', 'errors/comm', 'errors/datatype', 'errors/group', 'errors/pt2pt', 'errors/topo', 'threads/coll',
@@ -42,7 +41,6 @@ DEADLINE_S = 180  # as in the suite
 KNOWN_DEADLINE_S = 20  # where no good end is expected
 GRACE_S = 5
 LONGEST_OUTPUT = 3000
-LABS = {'two': ('one-network', ['n1', 'n2', 'n1', 'n2']), 'three': ('three-networks', ['a1', 'c1', 'a2', 'c2'])}
 Case = collections.namedtuple('Case', 'chapter program n_ranks arguments environment options')
 
 
@@ -101,52 +99,6 @@ def reason_for(case, known, place):
 
 # ---- a run ----
 
-class Ours:
-    def __init__(self, installation):
-        self.installation = installation
-        self.environment = dict(os.environ)
-
-    def words(self, n_ranks):
-        return [self.installation.mpiexec, '-private', '-n', n_ranks]
-
-    def queues(self):
-        return stage.run([self.installation.motetctl, 'queues'], 20, check=False).stdout
-
-    def close(self):
-        pass
-
-
-class InLab(Ours):
-    def __init__(self, installation, place, logs):
-        super().__init__(installation)
-        file, self.hosts = LABS[place]
-        self.cluster = lab.Lab(installation, file, logs)
-
-    def words(self, n_ranks):
-        return self.cluster.on_words(self.hosts[0], ['mpiexec', '-n', n_ranks, '-hosts', ','.join(self.hosts)])
-
-    def queues(self):
-        return self.cluster.on(self.hosts[0], 'motetctl', 'queues', check=False).stdout
-
-    def close(self):
-        self.cluster.down()
-
-
-class Mpich:
-    def __init__(self):
-        self.mpich = inputs.Mpich()
-        self.environment = self.mpich.environment
-
-    def words(self, n_ranks):
-        return [self.mpich.mpiexec, '-n', n_ranks]
-
-    def queues(self):
-        return ''
-
-    def close(self):
-        pass
-
-
 def verdict(case, code, output):
     """None for a good run, else what is wrong."""
     # What mpiexec says of how a job ended is no output of the program.
@@ -164,41 +116,24 @@ def verdict(case, code, output):
     return 'more output than "No Errors"' if re.sub(r'^\s*(No [Ee]rrors|Test Passed)\s*$', '', output, flags=re.MULTILINE).strip() else None
 
 
-def run(case, library, built, limit_s):
+def run(case, place, built, limit_s):
     """(seconds, what is wrong or None, output)."""
     folder = os.path.join(built, case.chapter)
-    environment = dict(library.environment, **dict(word.split('=', 1) for word in case.environment if '=' in word))
+    environment = dict(place.environment, **dict(word.split('=', 1) for word in case.environment if '=' in word))
     if case.chapter == 'errors/coll':  # calls that do not fit together: the checking mode finds them
         environment.setdefault('MOTET_CHECK', 'collectives')
     if 'resultTest' in dict(case.options):  # one program tests that mpiexec ends it
         environment['MPIEXEC_TIMEOUT'] = f'{limit_s - GRACE_S:g}'
-    words = [*library.words(case.n_ranks), os.path.join(built, case.chapter, case.program), *case.arguments]
-    start = time.monotonic()
-    with tempfile.TemporaryFile('w+', encoding='utf-8', errors='replace') as file:
-        with subprocess.Popen([str(word) for word in words], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file,
-                              stderr=subprocess.STDOUT, start_new_session=True) as process:
-            try:
-                code, trouble = process.wait(timeout=limit_s), None
-            except subprocess.TimeoutExpired:
-                code, trouble = None, f'no end after {limit_s:g} s'
-                file.write(library.queues()[:LONGEST_OUTPUT])
-                process.terminate()
-                try:
-                    process.wait(timeout=10)
-                except subprocess.TimeoutExpired:
-                    pass
-            finally:
-                stage.kill_group(process)
-        file.seek(0)
-        output = file.read()
-    return time.monotonic() - start, trouble or verdict(case, code, output), output
+    words = [*place.words(case.n_ranks), os.path.join(built, case.chapter, case.program), *case.arguments]
+    seconds, code, output = places.run(place, words, limit_s, cwd=folder, env=environment)
+    return seconds, f'no end after {limit_s:g} s' if code is None else verdict(case, code, output), output
 
 
 def memory_gib():
     return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / (1 << 30)
 
 
-def run_chapter(chapter, library, folders, arguments, known):
+def run_chapter(chapter, place, folders, arguments, known):
     """Prints what is not good and a row. Returns the number of results that nothing explains."""
     built = folders[0]
     counts = collections.Counter()
@@ -217,7 +152,7 @@ def run_chapter(chapter, library, folders, arguments, known):
             counts['too large'] += 1
             continue
         limit_s = float(dict(case.options).get('timeLimit', DEADLINE_S)) if reason is None else KNOWN_DEADLINE_S
-        seconds, wrong, output = run(case, library, built, limit_s * arguments.patience)
+        seconds, wrong, output = run(case, place, built, limit_s * arguments.patience)
         if arguments.verbose:
             print(f'{seconds:7.1f} s  {wrong or "good"}  {name_of(case)}', flush=True)
         if not wrong:
@@ -239,7 +174,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     parser.add_argument('--chapters', nargs='+', choices=CHAPTERS, default=CHAPTERS, metavar='CHAPTER', help=', '.join(CHAPTERS))
     parser.add_argument('--only', nargs='+', metavar='PATTERN', help='programs, or programs with arguments')
-    parser.add_argument('--place', choices=['node', *LABS, 'mpich'], default='node',
+    parser.add_argument('--place', choices=['node', *places.LABS, 'mpich'], default='node',
                         help='one node, two nodes, three networks, or MPICH')
     parser.add_argument('--patience', type=float, default=1.0, help="factor on the suite's deadlines")
     parser.add_argument('--no-pools', action='store_true', help='without the long lists of runs over pools of datatypes (testlist.dtp)')
@@ -252,16 +187,15 @@ def main():
     known = read_known()
     logs = tempfile.mkdtemp(prefix='motet-suite-')
     try:
-        library = Mpich() if arguments.place == 'mpich' else Ours(installation) if arguments.place == 'node' else \
-            InLab(installation, arguments.place, logs)
+        place = places.make(arguments.place, installation, logs)
         try:
             print(f'chapters that come later: {" ".join(LEFT_OUT)}')
             print(f'{"":<18}' + ''.join(f'{word:>10}' for word in ('good', 'known', 'bad', 'better', 'not built', 'too large')))
             total = collections.Counter()
             for chapter in arguments.chapters:
-                total += run_chapter(chapter, library, folders, arguments, known)
+                total += run_chapter(chapter, place, folders, arguments, known)
         finally:
-            library.close()
+            place.close()
     finally:
         shutil.rmtree(logs)
     unexplained = total['bad'] + total['better']
