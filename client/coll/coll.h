@@ -39,6 +39,8 @@ struct coll_comm {
     bool exchange_tried;
     struct exchange *rows[2]; /* of blocking and of nonblocking operations */
 
+    MPI_Count short_block; /* shared_moves.c; 0: not known yet */
+
     /* select.c: the algorithm over the exchange that the rules give up to quick_most bytes (-1: they are to be read). */
     bool quick_known;
     uint8_t quick_name[SELECT_FAMILIES]; /* enum select_name */

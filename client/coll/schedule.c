@@ -498,9 +498,11 @@ static const unsigned char *piece_of(struct schedule *s, const unsigned char *pu
             *ret_bytes = len;
         return published;
     }
-    if (off == SHARED_BY_TABLE) {
-        uint32_t at = UINT32_MAX;
-        if (((uint32_t)self + 1) * sizeof at <= len)
+    if (off < SHARED_WHOLE) {
+        uint32_t n_pieces = (uint32_t)(SHARED_WHOLE - off), at = UINT32_MAX;
+        if (len % n_pieces == 0)
+            at = want <= (MPI_Count)(len / n_pieces) ? (uint32_t)self * (len / n_pieces) : len;
+        else if (((uint32_t)self + 1) * sizeof at <= len)
             memcpy(&at, published + (uint32_t)self * sizeof at, sizeof at);
         off = at;
     }

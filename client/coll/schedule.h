@@ -140,10 +140,10 @@ void schedule_publish(struct schedule *s, const struct shared *sh, int to);
 void schedule_put(struct schedule *s, const struct shared *sh, const void *buf, MPI_Count count,
                   struct datatype *type, int to);
 /* Waits until a member has published; then takes `count` elements that begin at byte `off`. With off SHARED_WHOLE, the publication is
- * the message: more bytes than fit are MPI_ERR_TRUNCATE. With off SHARED_BY_TABLE, it begins with a table of uint32_t that tells
- * each member where its piece begins. */
-#define SHARED_WHOLE    (-1)
-#define SHARED_BY_TABLE (-2)
+ * the message: more bytes than fit are MPI_ERR_TRUNCATE. With off SHARED_PIECES(n), it is a piece for each of n > 1 members: if n divides
+ * its length, pieces of equal length one after the other, else a table of uint32_t that tells where each begins, and the pieces. */
+#define SHARED_WHOLE     (-1)
+#define SHARED_PIECES(n) (-1 - (MPI_Count)(n))
 void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *buf,
                   MPI_Count count, struct datatype *type);
 /* Waits likewise and reduces: inout[i] = published[i] op inout[i]. */

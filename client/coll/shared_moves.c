@@ -57,8 +57,14 @@ void shared_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatyp
  * what two copies through the node's memory do as fast as one copy between processes. */
 static MPI_Count short_block(const struct schedule *s)
 {
+    struct coll_comm *c = s->view.map ? NULL : s->view.comm->coll;
+    if (c && c->short_block > 0)
+        return c->short_block;
     MPI_Count limit = (shared_max_bytes() / s->view.size - (MPI_Count)sizeof(uint32_t)) / 2;
-    return limit < 4096 ? limit : 4096;
+    limit = limit < 4096 ? limit : 4096;
+    if (c)
+        c->short_block = limit;
+    return limit;
 }
 
 /* Every other rank publishes for the root. */
@@ -95,11 +101,47 @@ void shared_gather(struct schedule *s, const void *send, MPI_Count send_count, s
     schedule_wait(s);
 }
 
-/* Publishes one rank's short blocks for everybody, behind a table of where each begins. */
-static void put_by_table(struct schedule *s, const struct shared *sh, const struct blocks *send)
+/* Publishes a piece of `longest` bytes for each rank, with the block of no more bytes at its beginning. */
+static void put_equal_pieces(struct schedule *s, const struct shared *sh, const struct blocks *send, MPI_Count longest)
+{
+    schedule_claim(s, sh, s->view.size * longest);
+    for (int i = 0; i < s->view.size; i++)
+        if (i != s->view.rank)
+            schedule_fill(s, i * longest, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i));
+    schedule_publish(s, sh, -1);
+}
+
+/* One block after the other, all of one length: one piece of memory. */
+static bool is_one_run(const struct blocks *send, int n)
+{
+    if (send->types || !send->type->contiguous)
+        return false;
+    MPI_Count count = blocks_count(send, 0), first = send->displs.base ? intvec_at(send->displs, 0) : 0;
+    for (int i = 1; i < n; i++)
+        if (blocks_count(send, i) != count || (send->displs.base && intvec_at(send->displs, i) != first + i * count))
+            return false;
+    return true;
+}
+
+/* Publishes one rank's short blocks for everybody: as pieces of equal length where that is hardly longer, so that a reader of a short block
+ * touches one cache line, else behind a table of where each begins. */
+static void put_pieces(struct schedule *s, const struct shared *sh, const struct blocks *send)
 {
     int size = s->view.size;
-    MPI_Count most = short_block(s);
+    MPI_Count most = short_block(s), longest = 0, sum = 0;
+    for (int i = 0; i < size; i++) {
+        MPI_Count n = i == s->view.rank ? 0 : blocks_bytes(send, i);
+        longest = n > longest ? n : longest;
+        sum += n;
+    }
+    if (longest <= most && is_one_run(send, size)) {
+        schedule_put(s, sh, blocks_at(send, 0), size * blocks_count(send, 0), send->type, -1);
+        return;
+    }
+    if (longest <= most && size * longest <= sum + size * (MPI_Count)sizeof(uint32_t)) {
+        put_equal_pieces(s, sh, send, longest);
+        return;
+    }
     uint32_t *table = schedule_temp(s, (size_t)size * sizeof *table);
     if (!table)
         return;
@@ -110,7 +152,7 @@ static void put_by_table(struct schedule *s, const struct shared *sh, const stru
         if (i != s->view.rank && n <= most)
             at += n;
     }
-    schedule_claim(s, sh, at);
+    schedule_claim(s, sh, at % size ? at : at + 1); /* an undivided length says that there is a table */
     schedule_fill(s, 0, table, (MPI_Count)((size_t)size * sizeof *table), coll_byte());
     for (int i = 0; i < size; i++) {
         MPI_Count n = blocks_bytes(send, i);
@@ -131,7 +173,7 @@ void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform,
         MPI_Count n = recv_count * recv_type->size;
         bool shown = n <= most;
         if (n > 0 && shown)
-            schedule_get(s, &sh, root, uniform ? rank * n : SHARED_BY_TABLE, recv, recv_count, recv_type);
+            schedule_get(s, &sh, root, uniform ? rank * n : SHARED_PIECES(size), recv, recv_count, recv_type);
         schedule_finish(s, &sh);
         if (!shown)
             schedule_recv(s, recv, recv_count, recv_type, root);
@@ -140,7 +182,7 @@ void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform,
     if (uniform)
         schedule_put(s, &sh, send->buf, size * send->count, send->type, -1);
     else
-        put_by_table(s, &sh, send);
+        put_pieces(s, &sh, send);
     schedule_finish(s, &sh);
     for (int i = 0; i < size; i++)
         if (i != root && !uniform && blocks_bytes(send, i) > most)
@@ -184,7 +226,7 @@ void shared_alltoall(struct schedule *s, const struct blocks *send, const struct
                 schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from),
                                from);
         }
-        put_by_table(s, &sh, send);
+        put_pieces(s, &sh, send);
         for (int k = 1; k < size; k++) {
             int to = (rank + k) % size;
             if (blocks_bytes(send, to) > most)
@@ -197,7 +239,7 @@ void shared_alltoall(struct schedule *s, const struct blocks *send, const struct
         int from = (rank + k) % size;
         MPI_Count n = blocks_bytes(recv, from);
         if (n > 0 && n <= most)
-            schedule_get(s, &sh, from, regular ? rank * n : SHARED_BY_TABLE, blocks_at(recv, from),
+            schedule_get(s, &sh, from, regular ? rank * n : SHARED_PIECES(size), blocks_at(recv, from),
                          blocks_count(recv, from), blocks_type(recv, from));
     }
     schedule_finish(s, &sh);
