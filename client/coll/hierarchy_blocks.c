@@ -6,6 +6,7 @@
  * groups that it speaks with. So everything that one rank passes on, for its node, its group or the subtree of its group, lies in one
  * piece, and every rank knows the size of each piece.
  */
+#include "client/coll/flood.h"
 #include "client/coll/hierarchy.h"
 
 struct layout {
@@ -306,6 +307,31 @@ static void pass_rest_down(struct schedule *s, const struct place *p, const stru
     }
 }
 
+/* From here on blocks are passed on one by one, so that all cards work at the same time: 1.25 MiB over three networks
+ * in 124 ms instead of 188; about the same at 64 KiB. */
+#define LONG_BYTES (64 << 10)
+
+static bool is_long(const struct place *p, MPI_Count n_bytes)
+{
+    return p->levels->n_groups > 1 && n_bytes >= LONG_BYTES;
+}
+
+/* Where the blocks of each node's ranks lie. False: no memory. */
+static bool find_node_blocks(struct schedule *s, const struct place *p, const struct layout *t, struct flood_blocks *ret_blocks)
+{
+    const int *node_first = p->levels->node_first;
+    int n_nodes = p->levels->shape->n_nodes;
+    MPI_Count *counts = schedule_temp(s, 2 * (size_t)n_nodes * sizeof(MPI_Count));
+    if (!counts)
+        return false;
+    *ret_blocks = (struct flood_blocks){.at = counts, .n = counts + n_nodes};
+    for (int i = 0; i < n_nodes; i++) {
+        ret_blocks->at[i] = t->at[t->node_first[i]];
+        ret_blocks->n[i] = t->at[t->node_first[i] + node_first[i + 1] - node_first[i]] - ret_blocks->at[i];
+    }
+    return true;
+}
+
 /* Each subtree's blocks come together on all leaders of its group and go up; what a subtree lacks comes down. Each border: the blocks of
  * either side once in the direction of the other. */
 void hierarchy_allgather(struct schedule *s, struct levels *levels, const struct blocks *recv)
@@ -323,7 +349,11 @@ void hierarchy_allgather(struct schedule *s, struct levels *levels, const struct
     if (s->broken)
         return;
     gather_node(s, &p, &t, recv, packed, in_place);
-    if (place_leads(&p)) {
+    if (place_leads(&p) && is_long(&p, t.at[size])) {
+        struct flood_blocks blocks;
+        if (find_node_blocks(s, &p, &t, &blocks))
+            flood_gather(s, levels, packed, &blocks);
+    } else if (place_leads(&p)) {
         for (int g = 0; g < levels->n_groups; g++)
             if (place_has_child(&p, g))
                 irecv_piece(s, piece_of(&t, packed, 0, t.group_first[g], t.group_n[g]), place_below(&p, g));
@@ -466,8 +496,13 @@ void hierarchy_reduce_scatter(struct schedule *s, struct levels *levels, const v
         for (int i = 0; !t.identity && i < size; i++)
             schedule_copy(s, blocks_at(&operands, t.order[i]), blocks_count(counts, t.order[i]), type, element(&o, i),
                           blocks_count(counts, t.order[i]), type);
-        pass_operands_up(s, &p, &o, other);
-        pass_operands_down(s, &p, &o, other);
+        struct flood_blocks blocks;
+        if (!is_long(&p, total * type->size)) {
+            pass_operands_up(s, &p, &o, other);
+            pass_operands_down(s, &p, &o, other);
+        } else if (find_node_blocks(s, &p, &t, &blocks)) {
+            flood_reduce(s, levels, o.acc, &blocks, type, op);
+        }
     }
     int first = t.node_first[p.my_node];
     for (int i = 0; i < p.node.size; i++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tree over the nodes of a group of processes: along the networks, and within each network by halves.
+ * A tree over the nodes of a group of processes: along the networks, and within each network by halves, or in a chain.
  *
  * Where levels.h says how networks hang together, this says for each node which other node it takes from and gives to, so that a payload
  * which runs along the tree crosses each border between two networks once. It begins at the root's node, or outside the group: at a node
- * from which several of its branches may start. Each node has at most log2 nodes children in its network; a subtree within a network is a
- * row of its nodes.
+ * from which several of its branches may start. By halves, each node has at most log2 nodes children in its network, and a subtree within a
+ * network is a row of its nodes; in a chain, which is for long payloads, nodes have as few neighbours as may be.
  *
- * Used by hierarchy_order.c and the collectives of intercommunicators, with the library lock held.
+ * Used by ordered.c, flood.c and the collectives of intercommunicators, with the library lock held.
  */
 #ifndef MOTET_CLIENT_COLL_SPAN_H
 #define MOTET_CLIENT_COLL_SPAN_H
@@ -26,6 +26,8 @@ struct span {
 
 /* From a node, over the groups of the levels. False: no memory, and s says so. */
 bool span_of_root(struct schedule *s, struct levels *levels, int root_node, struct span *ret_span);
+/* From a node, in chains, for blocks of each node's own. */
+bool span_of_chains(struct schedule *s, struct levels *levels, int root_node, struct span *ret_span);
 /* From a node of the job, over the networks of a shape; NULL: there was no memory for it. */
 bool span_from(struct schedule *s, const struct coll_comm *shape, int job_node, struct span *ret_span);
 

@@ -239,7 +239,15 @@ static void test_long(void)
     begin();
     MPI_Allreduce(in, out, LONG, MPI_BYTE, MPI_BOR, comm);
     end("long allreduce", ONE_PAYLOAD, 0);
+    char *blocks = calloc((size_t)size, LONG);
+    begin();
+    MPI_Allgather(in, LONG, MPI_BYTE, blocks, LONG, MPI_BYTE, comm);
+    end("long allgather", OF_SENDERS, 0);
+    begin();
+    MPI_Reduce_scatter_block(blocks, out, LONG, MPI_BYTE, MPI_BOR, comm);
+    end("long reduce_scatter_block", OF_RECEIVERS, 0);
     payload = BLOCK;
+    free(blocks);
     free(in);
     free(out);
 }
