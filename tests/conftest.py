@@ -66,6 +66,14 @@ def shared_lab(installation, namespaces, tmp_path_factory):
         one.down()
 
 
+@pytest.fixture(scope='module')
+def three_networks(shared_lab):
+    """The lab of that name, with routes between all its nodes."""
+    one = shared_lab('three-networks')
+    one.wait_routes()
+    return one
+
+
 @pytest.fixture
 def new_lab(installation, namespaces, tmp_path):
     """A function that brings up a lab of the test's own."""

@@ -12,21 +12,21 @@ NETWORKS = {'left': ['a1', 'a2', 'gw1'], 'middle': ['gw1', 'm1', 'gw2'], 'right'
 HOSTS = ['a1', 'a2', 'm1', 'c1', 'c2']
 PER_NODE = 2
 MESSAGES = ('bcast', 'reduce', 'allreduce', 'scan', 'ibcast', 'iallreduce')  # one payload; all others: a block for each rank
-# Of each collective: its name in the table of algorithms, and what the library takes without levels, short and long.
-KINDS = {
-    'barrier': ('barrier', 'dissemination', 'dissemination'),
-    'bcast': ('bcast', 'binomial', 'binomial'),
-    'reduce': ('reduce', 'binomial', 'rabenseifner'),
-    'allreduce': ('allreduce', 'recursive_doubling', 'rabenseifner'),
-    'gather': ('gather', 'binomial', 'linear'),
-    'scatter': ('scatter', 'binomial', 'linear'),
-    'allgather': ('allgather', 'bruck', 'ring'),
-    'allgatherv': ('allgather', 'bruck', 'ring'),
-    'red_scat_block': ('reduce_scatter', 'halving', 'pairwise'),
-    'scan': ('scan', 'doubling', 'doubling'),
-    'ibcast': ('bcast', 'binomial', 'binomial'),
-    'iallreduce': ('allreduce', 'recursive_doubling', 'rabenseifner'),
+# What the library takes without levels, short and long, by the names in the table of algorithms.
+FLAT = {
+    'barrier': ('dissemination', 'dissemination'),
+    'bcast': ('binomial', 'binomial'),
+    'reduce': ('binomial', 'rabenseifner'),
+    'allreduce': ('recursive_doubling', 'rabenseifner'),
+    'gather': ('binomial', 'linear'),
+    'scatter': ('binomial', 'linear'),
+    'allgather': ('bruck', 'ring'),
+    'reduce_scatter': ('halving', 'pairwise'),
+    'scan': ('doubling', 'doubling'),
 }
+# Each collective's name there.
+KINDS = {name: name for name in FLAT if name != 'reduce_scatter'}
+KINDS.update(allgatherv='allgather', red_scat_block='reduce_scatter', ibcast='bcast', iallreduce='allreduce')
 
 
 def borders(bench):
@@ -56,7 +56,8 @@ def sizes_of(bench, name):
 
 
 def run_all(bench, lab, words, name, size):
-    family, short, long = KINDS[name]
+    family = KINDS[name]
+    short, long = FLAT[family]
     program = [bench.programs.mpi(bench.motet), 'collectives', name, size]
     for label, algorithm in (('motet', None), ('nodes', 'nodes'), ('flat', short if size <= 1024 else long)):
         environment = dict(bench.motet.environ(), **({f'MOTET_COLL_{family.upper()}': algorithm} if algorithm else {}))

@@ -18,10 +18,8 @@ def absent(installation, tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def lab(shared_lab):
-    one = shared_lab('three-networks')
-    one.wait_routes()
-    return one
+def lab(three_networks):
+    return three_networks
 
 
 def findings(lab, node, found, within_s=12.0):

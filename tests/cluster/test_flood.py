@@ -18,20 +18,14 @@ def flood(installation, tmp_path_factory):
     return program
 
 
-@pytest.fixture(scope='module')
-def lab(shared_lab):
-    one = shared_lab('three-networks')
-    one.wait_routes()
-    return one
-
-
 def counter(lab, node, name):
     return sum(row['counters'].get(name, 0) for row in lab.motetctl_any('a1', 'counters') if row['node'] == node)
 
 
 # Rank 0 floods rank 1, then talks to the last one: on another node on the way, beyond, and beside the flooded one.
 @pytest.mark.parametrize('hosts, how', [('a1,c1,m1', 'stop'), ('a1,c1,c2', 'compute'), ('a1,c1,c1', 'stop')])
-def test_a_flooded_rank_holds_up_nobody_else(lab, flood, hosts, how):
+def test_a_flooded_rank_holds_up_nobody_else(three_networks, flood, hosts, how):
+    lab = three_networks
     before = counter(lab, 'a1', 'messages_aside')
     words = [word for host in hosts.split(',') for word in (':', '-n', 1, '-host', host, flood, N_MESSAGES, how)]
     job = lab.start('a1', 'mpiexec', *words[1:])
