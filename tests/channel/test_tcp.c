@@ -23,7 +23,7 @@
 
 #define PACKET   16464u
 #define BLOCKS   64u
-#define LIMIT_NS (20 * CLOCK_NS_PER_S)
+#define LIMIT_NS (100 * CLOCK_NS_PER_S)
 
 struct end {
     struct arena arena;
