@@ -246,6 +246,15 @@ void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot
     any_message(engine, src_world, slot, kind, len, payload);
 }
 
+void inbound_take_own(struct transfer *t, struct transfer *send)
+{
+    matched(t, link_self.world_rank, send->base.comm->rank, send->tag);
+    int error = transfer_check_length(t, send->bytes);
+    t->base.bytes = datatype_copy(send->buf, send->count, send->type, t->buf, t->count, t->type);
+    transfer_complete(t, error);
+    transfer_complete(send, MPI_SUCCESS);
+}
+
 void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
 {
     board_hide(t->engine, &u->record);
@@ -259,15 +268,9 @@ void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
         matched(t, u->src_world, u->match.source, u->match.tag);
         rendezvous_accept(t, peer_get(t->engine, u->src_world), &u->rts, u->payload, u->len);
         break;
-    case UNEXPECTED_SELF: {
-        struct transfer *send = u->self;
-        matched(t, u->src_world, u->match.source, u->match.tag);
-        int error = transfer_check_length(t, send->bytes);
-        t->base.bytes = datatype_copy(send->buf, send->count, send->type, t->buf, t->count, t->type);
-        transfer_complete(t, error);
-        transfer_complete(send, MPI_SUCCESS);
+    case UNEXPECTED_SELF:
+        inbound_take_own(t, u->self);
         break;
-    }
     }
     free(u);
 }

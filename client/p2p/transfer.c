@@ -192,13 +192,15 @@ static void send_to_self(struct transfer *t)
 {
     struct match *match = &t->engine->match;
     struct transfer *recv = match_arrived(match, t->context, t->base.comm->rank, t->tag);
-    bool copy = !recv && t->blocking && t->mode != P2P_SYNCHRONOUS;
+    bool copy = t->blocking && t->mode != P2P_SYNCHRONOUS;
     size_t len = copy ? (size_t)t->bytes : 0;
-    struct unexpected *u = malloc(sizeof *u + len);
 
+    if (recv) {
+        inbound_take_own(recv, t);
+        return;
+    }
+    struct unexpected *u = malloc(sizeof *u + len);
     if (!u) {
-        if (recv)
-            match_post(match, recv);
         transfer_complete(t, err_set(MPI_ERR_NO_MEM, "no memory to keep a message of %lld bytes to this rank itself",
                                      (long long)t->bytes));
         return;
@@ -211,10 +213,6 @@ static void send_to_self(struct transfer *t)
         .bytes = t->bytes,
         .self = t,
     };
-    if (recv) {
-        inbound_take_unexpected(recv, u);
-        return;
-    }
     match_add_unexpected(match, u);
     board_show_unexpected(t->engine, u);
     if (copy) {
