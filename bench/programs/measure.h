@@ -34,3 +34,5 @@ size_t measure_next_size(int argc, char **argv, const size_t *defaults, int at);
 int measure_repeats(double once_us, double batch_us, int least);
 /* A page-aligned buffer, touched. Ends the program when there is no memory. */
 char *measure_buffer(size_t bytes);
+/* Binds the calling thread to core nth modulo the number of cores, if MOTET_BENCH_PIN is set. */
+void measure_pin(int nth);

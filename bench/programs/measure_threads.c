@@ -15,7 +15,7 @@ struct work {
     MPI_Comm comm;
     void *(*what)(void *);
     pthread_barrier_t *start;
-    int n_messages;
+    int index, n_messages;
     double took_us;
 };
 
@@ -69,11 +69,13 @@ static void *to_itself(void *arg)
     return NULL;
 }
 
-/* Once to be awake and on a core of its own, and once for the clock. */
+/* Thread i of rank r is bound to core r + i: the two of a rank, and the two that talk, have different ones. Once to be awake, and once for
+ * the clock. */
 static void *timed(void *arg)
 {
     struct work *w = arg;
 
+    measure_pin(measure_rank + w->index);
     w->what(w);
     pthread_barrier_wait(w->start);
     double begin_us = measure_now_us();
@@ -95,6 +97,7 @@ static double run(void *(*what)(void *), struct work *works, int n_ranks, int n_
     for (int i = 0; i < n_here; i++) {
         works[i].what = what;
         works[i].start = &start;
+        works[i].index = i;
         works[i].n_messages = n_messages;
         if (pthread_create(&threads[i], NULL, timed, &works[i]) != 0)
             MPI_Abort(MPI_COMM_WORLD, 2);

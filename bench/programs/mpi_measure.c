@@ -72,25 +72,35 @@ char *measure_buffer(size_t bytes)
     return p;
 }
 
-static void pin(void)
-{
-    const char *const names[] = {"MOTET_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
-    cpu_set_t all, one;
-    const char *rank = NULL;
+static cpu_set_t all_cores;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names && !rank; i++)
-        rank = getenv(names[i]);
-    if (!getenv("MOTET_BENCH_PIN") || !rank || sched_getaffinity(0, sizeof all, &all) != 0)
+void measure_pin(int nth)
+{
+    cpu_set_t one;
+    int n = CPU_COUNT(&all_cores);
+
+    if (!getenv("MOTET_BENCH_PIN") || n == 0)
         return;
-    int n = CPU_COUNT(&all), nth = n > 0 ? atoi(rank) % n : 0;
+    nth %= n;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (CPU_ISSET(cpu, &all) && nth-- == 0) {
+        if (CPU_ISSET(cpu, &all_cores) && nth-- == 0) {
             CPU_ZERO(&one);
             CPU_SET(cpu, &one);
             sched_setaffinity(0, sizeof one, &one);
             return;
         }
     }
+}
+
+static void pin(void)
+{
+    const char *const names[] = {"MOTET_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    const char *rank = NULL;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names && !rank; i++)
+        rank = getenv(names[i]);
+    if (rank && sched_getaffinity(0, sizeof all_cores, &all_cores) == 0)
+        measure_pin(atoi(rank));
 }
 
 static const struct measure *find(const char *name)
