@@ -160,6 +160,8 @@ def mpich_tests(installation, chapters):
     renamed = ' '.join(f'-D{prefix}_{old}={prefix}_{new}' for prefix in ('MPI', 'PMPI') for old, new in (
         ('Type_hindexed', 'Type_create_hindexed'), ('Type_hvector', 'Type_create_hvector'), ('Type_struct', 'Type_create_struct'),
         ('Message_c2f', 'Message_toint'), ('Message_f2c', 'Message_fromint')))
+    # What MPI-4.1 took over from MPICH.
+    renamed += ''.join(f' -DMPIX_Delete_error_{what}=MPI_Remove_error_{what}' for what in ('class', 'code', 'string'))
 
     def configure(path):
         stage.run([os.path.join(source, 'configure'), 'CC=mpicc', 'MPICC=mpicc', f'CPPFLAGS={renamed}', f'--with-mpi={installation.prefix}',

@@ -7,11 +7,13 @@ Rates are token buckets at both ends of the pair, since each shapes one directio
 """
 import os
 import subprocess
+import time
 
 from . import kernel
 
 BURST_BYTES = 256 * 1024    # a few GSO packets of 64 KiB: with less a fast link never reaches its rate
 QUEUE_LATENCY = '50ms'      # a bucket's queue, as deep as a cheap switch's
+CARRIER_S = 10              # for a port that is taken up to have its carrier: milliseconds, on a busy machine more
 
 
 class WiringError(Exception):
@@ -99,4 +101,13 @@ def cut(closet, network, node, silent):
 def heal(closet, network, node):
     port = port_name(network, node)
     ip_batch(closet, [f'link set dev {port} up'])
-    run_in(closet, ['bridge', 'link', 'set', 'dev', port, 'state', '3'])
+    deadline = time.monotonic() + CARRIER_S
+    while True:
+        try:
+            run_in(closet, ['bridge', 'link', 'set', 'dev', port, 'state', '3'])
+            return
+        except WiringError as error:
+            # The kernel notices the carrier some time after the port is up, and refuses a port without.
+            if 'Network is down' not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
