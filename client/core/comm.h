@@ -4,8 +4,9 @@
  *
  * Creation that communicates (dup, split, create, intercommunicators, context agreement) is in client/comm/,
  * above the collectives; this module is below p2p, which needs only the fields. Every field is protected by
- * the library lock; references are also taken and given by threads that hold its lane alone (lane.h). A communicator lives until its handle is freed and the last request on it has completed;
- * only then is its context id given back, so a late message can never meet a new communicator.
+ * the library lock; references are also taken and given by threads that hold its lane alone (lane.h). A communicator lives until
+ * its handle is freed and the last request on it has completed; only then is its context id given back, so a late message can never
+ * meet a new communicator.
  */
 #ifndef MOTET_CLIENT_CORE_COMM_H
 #define MOTET_CLIENT_CORE_COMM_H
