@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time: nanoseconds on CLOCK_MONOTONIC. Only the outermost loops read it; state machines get `now_ns` as an argument so that
- * the simulation can drive them with a clock of its own.
+ * Time: nanoseconds on CLOCK_MONOTONIC. Only the outermost loops read it; state machines get
+ * `now_ns` as an argument so that the simulation can drive them with a clock of its own.
  */
 #pragma once
 
@@ -20,7 +20,8 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)ts.tv_sec * CLOCK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* Now, to the kernel's tick (1 to 4 ms), for ages and time stamps on the short path (about 5 ns). */
+/* Now, to the kernel's tick (1 to 4 ms), for ages and time stamps on the short path (about 5
+ * ns). */
 static inline uint64_t clock_coarse_ns(void)
 {
     struct timespec ts;

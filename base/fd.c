@@ -85,8 +85,8 @@ int fd_write_full(int fd, const void *buf, size_t n, uint64_t deadline_ns)
         int rc = wait_ready(fd, POLLOUT, deadline_ns);
         if (rc < 0)
             return rc;
-        /* A blocking descriptor would wait for room for all of it, however late. A pipe that polls writable takes PIPE_BUF
-         * bytes at once (pipe(7)). */
+        /* A blocking descriptor would wait for room for all of it, however late. A pipe that polls
+         * writable takes PIPE_BUF bytes at once (pipe(7)). */
         ssize_t put = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (put < 0 && errno == ENOTSOCK)
             put = write(fd, p, n < PIPE_BUF ? n : PIPE_BUF);
@@ -137,18 +137,22 @@ int fd_send_fds(int sock, const void *buf, size_t n, const int *fds, int n_fds)
         if ((size_t)put == n)
             return 0;
         /* The descriptors left with the first bytes; the rest is plain. */
-        return fd_write_full(sock, (const char *)buf + put, n - (size_t)put, clock_now_ns() + CLOCK_NS_PER_S);
+        return fd_write_full(sock, (const char *)buf + put, n - (size_t)put,
+                             clock_now_ns() + CLOCK_NS_PER_S);
     }
 }
 
-int fd_recv_fds(int sock, void *buf, size_t n, int *fds, int max_fds, int *ret_n_fds, uint64_t deadline_ns)
+int fd_recv_fds(int sock, void *buf, size_t n, int *fds, int max_fds, int *ret_n_fds,
+                uint64_t deadline_ns)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(int) * FD_MAX_PASS)];
         struct cmsghdr align;
     } control;
     struct iovec iov = {.iov_base = buf, .iov_len = n};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
                          .msg_controllen = sizeof control.bytes};
     int n_fds = 0;
 
@@ -260,7 +264,8 @@ int fd_memory(const char *name, size_t n, bool read_only_for_others, void **ret_
     void *map = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (map == MAP_FAILED)
         return -errno;
-    int seals = F_SEAL_SHRINK | F_SEAL_GROW | (read_only_for_others ? F_SEAL_FUTURE_WRITE : 0) | F_SEAL_SEAL;
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | (read_only_for_others ? F_SEAL_FUTURE_WRITE : 0) |
+                F_SEAL_SEAL;
     if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
         int err = errno;
         munmap(map, n);

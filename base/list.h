@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An intrusive doubly linked ring list. A list head and an unlinked node both point at themselves, so removing twice is harmless.
+ * An intrusive doubly linked ring list. A list head and an unlinked node both point at themselves,
+ * so removing twice is harmless.
  */
 #pragma once
 
@@ -12,13 +13,14 @@ struct list {
 };
 
 /* The object of `type` whose member `member` is the list node `ptr`. */
-#define list_entry(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define list_entry(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #define list_foreach(it, head) for (struct list *it = (head)->next; it != (head); it = it->next)
 
 /* Allows removal of the current node inside the body. */
-#define list_foreach_safe(it, head)                                                                          \
-    for (struct list *it = (head)->next, *it##_next = it->next; it != (head); it = it##_next, it##_next = it->next)
+#define list_foreach_safe(it, head)                                                                \
+    for (struct list *it = (head)->next, *it##_next = it->next; it != (head);                      \
+         it = it##_next, it##_next = it->next)
 
 static inline void list_init(struct list *l)
 {

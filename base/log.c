@@ -17,8 +17,11 @@ static bool journal;
 static bool to_stderr = true;
 static void (*line_sink)(enum log_level, const char *);
 
-static const char *const level_names[] = {[LOG_ERROR] = "error", [LOG_WARN] = "warn",   [LOG_NOTICE] = "notice",
-                                          [LOG_INFO] = "info",   [LOG_DEBUG] = "debug"};
+static const char *const level_names[] = {[LOG_ERROR] = "error",
+                                          [LOG_WARN] = "warn",
+                                          [LOG_NOTICE] = "notice",
+                                          [LOG_INFO] = "info",
+                                          [LOG_DEBUG] = "debug"};
 
 void log_init(const char *name)
 {
@@ -67,8 +70,8 @@ void log_line(enum log_level level, const char *fmt, ...)
         struct tm tm;
         clock_gettime(CLOCK_REALTIME, &ts);
         localtime_r(&ts.tv_sec, &tm);
-        n = snprintf(buf, sizeof buf, "%02d:%02d:%02d.%03ld %s: %s: ", tm.tm_hour, tm.tm_min, tm.tm_sec,
-                     ts.tv_nsec / 1000000, program, level_names[level]);
+        n = snprintf(buf, sizeof buf, "%02d:%02d:%02d.%03ld %s: %s: ", tm.tm_hour, tm.tm_min,
+                     tm.tm_sec, ts.tv_nsec / 1000000, program, level_names[level]);
     }
     size_t prefix = (size_t)n;
 

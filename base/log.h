@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Logging for daemon and launcher. One line per decision, lower case, cause first, ids of job, rank, node and channel in it.
- * Goes to stderr with `<N>` priority prefixes when the journal reads it (INVOCATION_ID and JOURNAL_STREAM set), else with a
- * time stamp and the program's name. Thread-safe: one write(2) per line.
+ * Logging for daemon and launcher. One line per decision, lower case, cause first, ids of job,
+ * rank, node and channel in it. Goes to stderr with `<N>` priority prefixes when the journal reads
+ * it (INVOCATION_ID and JOURNAL_STREAM set), else with a time stamp and the program's name.
+ * Thread-safe: one write(2) per line.
  */
 #pragma once
 
@@ -16,7 +17,8 @@ void log_init(const char *name);
 enum log_level log_set_level(enum log_level level);
 /* Parses "error", "warn", "notice", "info", "debug". Returns 0, or -EINVAL. */
 int log_level_parse(const char *text, enum log_level *ret_level);
-/* Every line also goes to this function when set (journal fields in the daemon, announced-warning checks in tests). */
+/* Every line also goes to this function when set (journal fields in the daemon, announced-warning
+ * checks in tests). */
 void log_set_sink(void (*sink)(enum log_level level, const char *line));
 /* off: lines go to the sink only. */
 void log_set_stderr(bool on);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small seeded generator for simulations and tests (SplitMix64, Steele, Lea and Flood 2014). Not for secrets: those come from
- * getrandom(2).
+ * A small seeded generator for simulations and tests (SplitMix64, Steele, Lea and Flood 2014). Not
+ * for secrets: those come from getrandom(2).
  */
 #pragma once
 

@@ -22,8 +22,9 @@ struct config_choice {
     uint64_t value;
 };
 
-static const struct config_choice log_levels[] = {
-    {"error", LOG_ERROR}, {"warn", LOG_WARN}, {"notice", LOG_NOTICE}, {"info", LOG_INFO}, {"debug", LOG_DEBUG}, {0}};
+static const struct config_choice log_levels[] = {{"error", LOG_ERROR},   {"warn", LOG_WARN},
+                                                  {"notice", LOG_NOTICE}, {"info", LOG_INFO},
+                                                  {"debug", LOG_DEBUG},   {0}};
 static const struct config_choice wait_modes[] = {
     {"adaptive", WAIT_ADAPTIVE}, {"spin", WAIT_SPIN}, {"event", WAIT_EVENT}, {0}};
 static const struct config_choice channel_wait_modes[] = {{"inherit", CONFIG_WAIT_INHERIT},
@@ -44,9 +45,10 @@ struct config_entry {
     const char *help;
 };
 
-#define TEXT(field)         offsetof(struct config, field), sizeof(((struct config *)0)->field)
-#define NUMBER(field)       offsetof(struct config, field), 0
-#define CHANNEL_TEXT(field) offsetof(struct config_channel, field), sizeof(((struct config_channel *)0)->field)
+#define TEXT(field)   offsetof(struct config, field), sizeof(((struct config *)0)->field)
+#define NUMBER(field) offsetof(struct config, field), 0
+#define CHANNEL_TEXT(field)                                                                        \
+    offsetof(struct config_channel, field), sizeof(((struct config_channel *)0)->field)
 #define CHANNEL_NUMBER(field) offsetof(struct config_channel, field), 0
 
 #define MS  1000000ull
@@ -59,32 +61,40 @@ static const struct config_entry entries[] = {
     {"node", "name", TYPE_NAME, TEXT(name), "", 0, 0, NULL, false,
      "Name of this node, unique in the cluster. Empty: the host name up to the first dot."},
     {"node", "key_file", TYPE_TEXT, TEXT(key_file), "", 0, 0, NULL, false,
-     "File with the cluster key, the same on all nodes: 32 to 1024 bytes, readable by the daemon's user only. "
+     "File with the cluster key, the same on all nodes: 32 to 1024 bytes, readable by the daemon's "
+     "user only. "
      "Needed as soon as there is a channel."},
     {"node", "runtime_dir", TYPE_TEXT, TEXT(runtime_dir), "", 0, 0, NULL, false,
      "Directory of the sockets. Empty: /run/motet for root, else $XDG_RUNTIME_DIR/motet."},
     {"node", "client_socket", TYPE_TEXT, TEXT(client_socket), "", 0, 0, NULL, false,
-     "Socket for mpiexec and ranks; a leading @ means the abstract name space. Empty: client.sock in runtime_dir."},
+     "Socket for mpiexec and ranks; a leading @ means the abstract name space. Empty: client.sock "
+     "in runtime_dir."},
     {"node", "status_socket", TYPE_TEXT, TEXT(status_socket), "", 0, 0, NULL, false,
      "Socket for motetctl. Empty: status.sock in runtime_dir."},
     {"node", "client_mode", TYPE_MODE, NUMBER(client_mode), "0666", 0, 0777, NULL, false,
-     "Permissions of both sockets: who may start jobs here and ask. Ranks always run as the user who started the job."},
+     "Permissions of both sockets: who may start jobs here and ask. Ranks always run as the user "
+     "who started the job."},
     {"node", "spawner", TYPE_TEXT, TEXT(spawner), "", 0, 0, NULL, false,
      "Program that forks the ranks. Empty: the installed one, or $MOTET_SPAWNER."},
     {"node", "log_level", TYPE_CHOICE, NUMBER(log_level), "notice", 0, 0, log_levels, true,
      "Lines less important than this are not logged."},
     {"node", "fenced", TYPE_CHOICE, NUMBER(fenced), "no", 0, 0, yes_no, false,
-     "yes: make all processes use full fences even where membarrier(2) works, for containers that forbid the call."},
+     "yes: make all processes use full fences even where membarrier(2) works, for containers that "
+     "forbid the call."},
 
     {"mesh", "heartbeat", TYPE_TIME, NUMBER(heartbeat_ns), "200ms", 10 * MS, 10 * SEC, NULL, true,
      "How often a neighbour is asked for a sign of life on each network."},
     {"mesh", "dead_after", TYPE_TIME, NUMBER(dead_after_ns), "1s", 50 * MS, 60 * SEC, NULL, true,
      "A link that was silent for so long is dead; its traffic takes another way."},
-    {"mesh", "idle_heartbeat", TYPE_TIME, NUMBER(idle_heartbeat_ns), "1s", 10 * MS, 60 * SEC, NULL, true,
-     "Instead of heartbeat while no job in the cluster has ranks on several nodes; then a link is dead after three of these. The "
+    {"mesh", "idle_heartbeat", TYPE_TIME, NUMBER(idle_heartbeat_ns), "1s", 10 * MS, 60 * SEC, NULL,
+     true,
+     "Instead of heartbeat while no job in the cluster has ranks on several nodes; then a link is "
+     "dead after three of these. The "
      "longer of the two counts."},
-    {"mesh", "unreachable_after", TYPE_TIME, NUMBER(unreachable_after_ns), "10s", 100 * MS, 3600 * SEC, NULL, true,
-     "A node without any way to it for so long is given up: jobs with ranks there end. One whose host says that no daemon runs there any "
+    {"mesh", "unreachable_after", TYPE_TIME, NUMBER(unreachable_after_ns), "10s", 100 * MS,
+     3600 * SEC, NULL, true,
+     "A node without any way to it for so long is given up: jobs with ranks there end. One whose "
+     "host says that no daemon runs there any "
      "more is given up at once."},
     {"mesh", "handshake", TYPE_TIME, NUMBER(handshake_ns), "5s", 100 * MS, 60 * SEC, NULL, true,
      "A connection that has not proved the cluster key by then is closed."},
@@ -93,26 +103,31 @@ static const struct config_entry entries[] = {
     {"mesh", "max_nodes", TYPE_COUNT, NUMBER(max_nodes), "4096", 1, HOP_MAX_NODES, NULL, false,
      "Most nodes this daemon keeps in its tables."},
 
-    {"transport", "packet_bytes", TYPE_SIZE, NUMBER(packet_bytes), "16KiB", 1 * KIB, 256 * KIB, NULL, false,
+    {"transport", "packet_bytes", TYPE_SIZE, NUMBER(packet_bytes), "16KiB", 1 * KIB, 256 * KIB,
+     NULL, false,
      "Largest payload of a packet, a multiple of 64; equal on all nodes of a cluster."},
-    {"transport", "blocks_per_channel", TYPE_COUNT, NUMBER(blocks_per_channel), "2048", 64, 65536, NULL, false,
-     "Packet buffers of each channel, taken at start."},
+    {"transport", "blocks_per_channel", TYPE_COUNT, NUMBER(blocks_per_channel), "2048", 64, 65536,
+     NULL, false, "Packet buffers of each channel, taken at start."},
     {"transport", "relay_queue", TYPE_COUNT, NUMBER(relay_queue), "512", 16, 65536, NULL, false,
-     "Most packets waiting for one neighbour on one channel; beyond it a gateway drops and the sender sends again."},
-    {"transport", "rank_hold_bytes", TYPE_SIZE, NUMBER(rank_hold_bytes), "16MiB", 64 * KIB, 1024 * MIB, NULL, false,
-     "Most bytes kept for a rank that does not take its messages."},
+     "Most packets waiting for one neighbour on one channel; beyond it a gateway drops and the "
+     "sender sends again."},
+    {"transport", "rank_hold_bytes", TYPE_SIZE, NUMBER(rank_hold_bytes), "16MiB", 64 * KIB,
+     1024 * MIB, NULL, false, "Most bytes kept for a rank that does not take its messages."},
     {"transport", "wait_mode", TYPE_CHOICE, NUMBER(wait_mode), "adaptive", 0, 0, wait_modes, true,
-     "How channel threads wait: adaptive (spin, yield, sleep), spin (never sleeps), event (sleeps at once)."},
-    {"transport", "sleep_after", TYPE_TIME, NUMBER(sleep_after_ns), "200us", 0, 10 * SEC, NULL, false,
-     "A channel thread in adaptive mode sleeps after so long without work."},
+     "How channel threads wait: adaptive (spin, yield, sleep), spin (never sleeps), event (sleeps "
+     "at once)."},
+    {"transport", "sleep_after", TYPE_TIME, NUMBER(sleep_after_ns), "200us", 0, 10 * SEC, NULL,
+     false, "A channel thread in adaptive mode sleeps after so long without work."},
 
-    {"jobs", "max_jobs", TYPE_COUNT, NUMBER(max_jobs), "256", 1, 4096, NULL, true, "Most jobs at one time on this node."},
+    {"jobs", "max_jobs", TYPE_COUNT, NUMBER(max_jobs), "256", 1, 4096, NULL, true,
+     "Most jobs at one time on this node."},
     {"jobs", "max_clients", TYPE_COUNT, NUMBER(max_clients), "2048", 8, 65536, NULL, true,
      "Most connections to the client socket and to the status socket, each."},
     {"jobs", "kill_grace", TYPE_TIME, NUMBER(kill_grace_ns), "1s", 0, 60 * SEC, NULL, true,
      "When a job fails its other ranks get SIGTERM, and SIGKILL after this time."},
     {"jobs", "drain_limit", TYPE_TIME, NUMBER(drain_limit_ns), "20s", 0, 3600 * SEC, NULL, true,
-     "When the daemon is told to end, jobs that were started from other nodes may go on here for so long; then they are ended."},
+     "When the daemon is told to end, jobs that were started from other nodes may go on here for "
+     "so long; then they are ended."},
     {"jobs", "mail_bytes", TYPE_SIZE, NUMBER(mail_bytes), "64MiB", 1 * MIB, 4096 * MIB, NULL, true,
      "Most bytes of control messages waiting for one other node."},
 
@@ -123,19 +138,24 @@ static const struct config_entry entries[] = {
     {"channel", "network", TYPE_NAME, CHANNEL_TEXT(network), "", 0, 0, NULL, false,
      "Name of the network, the same on all nodes that are on it. Empty: the name of the channel."},
     {"channel", "provider", TYPE_NAME, CHANNEL_TEXT(provider), "auto", 0, 0, NULL, false,
-     "auto, tcp (our own TCP driver), ofi-tcp (TCP through libfabric), udp, or the name of a libfabric provider (verbs, efa, psm3, ...); "
+     "auto, tcp (our own TCP driver), ofi-tcp (TCP through libfabric), udp, or the name of a "
+     "libfabric provider (verbs, efa, psm3, ...); "
      "the same on all nodes of a network."},
     {"channel", "port", TYPE_COUNT, CHANNEL_NUMBER(port), "7117", 1, 65535, NULL, false,
      "TCP port of the daemons' own connections on this network."},
     {"channel", "seeds", TYPE_TEXT, CHANNEL_TEXT(seeds), "", 0, 0, NULL, false,
-     "Some nodes of this network to connect to first, host or host:port, separated by commas; the others are learnt from them. "
+     "Some nodes of this network to connect to first, host or host:port, separated by commas; the "
+     "others are learnt from them. "
      "One node in common is enough; the own address in the list does no harm."},
-    {"channel", "mbytes_per_s", TYPE_COUNT, CHANNEL_NUMBER(mbytes_per_s), "0", 0, 1000000, NULL, false,
-     "Bandwidth for the choice of routes. 0: the speed the interface reports, or 1000 if it reports none."},
-    {"channel", "wait_mode", TYPE_CHOICE, CHANNEL_NUMBER(wait_mode), "inherit", 0, 0, channel_wait_modes, true,
-     "How this channel's thread waits; inherit: as in [transport]."},
+    {"channel", "mbytes_per_s", TYPE_COUNT, CHANNEL_NUMBER(mbytes_per_s), "0", 0, 1000000, NULL,
+     false,
+     "Bandwidth for the choice of routes. 0: the speed the interface reports, or 1000 if it "
+     "reports none."},
+    {"channel", "wait_mode", TYPE_CHOICE, CHANNEL_NUMBER(wait_mode), "inherit", 0, 0,
+     channel_wait_modes, true, "How this channel's thread waits; inherit: as in [transport]."},
     {"channel", "fault", TYPE_TEXT, CHANNEL_TEXT(fault), "", 0, 0, NULL, false,
-     "For tests only: losses to inject, for instance drop=0.01,duplicate=0.01,reorder=0.01,delay_us=500,seed=7."},
+     "For tests only: losses to inject, for instance "
+     "drop=0.01,duplicate=0.01,reorder=0.01,delay_us=500,seed=7."},
 };
 #define N_ENTRIES (sizeof entries / sizeof entries[0])
 
@@ -152,7 +172,8 @@ struct config_parse_state {
     size_t n_left;
 };
 
-static void complain(struct config_parse_state *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void complain(struct config_parse_state *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 static void complain(struct config_parse_state *p, const char *fmt, ...)
 {
     char line[1024];
@@ -217,8 +238,10 @@ struct unit {
     const char *word;
     uint64_t factor;
 };
-static const struct unit size_units[] = {{"B", 1}, {"", 1}, {"KiB", KIB}, {"MiB", MIB}, {"GiB", 1024 * MIB}, {0}};
-static const struct unit time_units[] = {{"ns", 1}, {"us", 1000}, {"ms", MS}, {"s", SEC}, {"min", 60 * SEC}, {0}};
+static const struct unit size_units[] = {
+    {"B", 1}, {"", 1}, {"KiB", KIB}, {"MiB", MIB}, {"GiB", 1024 * MIB}, {0}};
+static const struct unit time_units[] = {{"ns", 1},  {"us", 1000},      {"ms", MS},
+                                         {"s", SEC}, {"min", 60 * SEC}, {0}};
 static const struct unit count_units[] = {{"", 1}, {0}};
 
 /* "16KiB" with the units of its type. 0, -EINVAL, -ERANGE. */
@@ -253,7 +276,8 @@ static void format_number(uint64_t n, const struct unit *units, char *out, size_
     for (const struct unit *u = units; u->word; u++)
         if (n % u->factor == 0 && (!best || u->factor > best->factor) && (n > 0 || !best))
             best = u;
-    snprintf(out, size, "%llu%s", (unsigned long long)(best ? n / best->factor : n), best ? best->word : "");
+    snprintf(out, size, "%llu%s", (unsigned long long)(best ? n / best->factor : n),
+             best ? best->word : "");
 }
 
 static const struct unit *units_of(enum config_type type)
@@ -284,22 +308,24 @@ static const char *load_text(const void *object, const struct config_entry *e)
 }
 
 /* Checks one value and stores it; complains with what was expected. */
-static void set_value(struct config_parse_state *p, void *object, const struct config_entry *e, const char *value)
+static void set_value(struct config_parse_state *p, void *object, const struct config_entry *e,
+                      const char *value)
 {
     uint64_t n = 0;
 
     switch (e->type) {
     case TYPE_NAME:
         if (value[0] != '\0' && !name_valid(value)) {
-            complain(p, "%s = %s: expected a name of 1 to %d letters, digits, '.', '_' or '-'", e->key, value,
-                     CONFIG_NAME_BYTES - 1);
+            complain(p, "%s = %s: expected a name of 1 to %d letters, digits, '.', '_' or '-'",
+                     e->key, value, CONFIG_NAME_BYTES - 1);
             return;
         }
         store_text(object, e, value);
         return;
     case TYPE_TEXT:
         if (strlen(value) >= e->size) {
-            complain(p, "%s: the value has %zu characters, expected at most %zu", e->key, strlen(value), e->size - 1);
+            complain(p, "%s: the value has %zu characters, expected at most %zu", e->key,
+                     strlen(value), e->size - 1);
             return;
         }
         store_text(object, e, value);
@@ -386,7 +412,9 @@ static int on_setting(void *user, const char *section, const char *key, const ch
         while (*name == ' ')
             name++;
         if (!name_valid(name) || strlen(section) >= 49) {
-            complain(p, "[%s]: expected [channel NAME] with a name of letters, digits, '.', '_' or '-'", section);
+            complain(
+                p, "[%s]: expected [channel NAME] with a name of letters, digits, '.', '_' or '-'",
+                section);
             return 1;
         }
         kind = "channel";
@@ -394,7 +422,8 @@ static int on_setting(void *user, const char *section, const char *key, const ch
         if (!object)
             return 1;
     } else if (!section_known(section)) {
-        complain(p, "[%s]: unknown section; expected node, mesh, transport, jobs or channel NAME", section);
+        complain(p, "[%s]: unknown section; expected node, mesh, transport, jobs or channel NAME",
+                 section);
         return 1;
     }
     const struct config_entry *e = find_entry(kind, key);
@@ -411,8 +440,8 @@ static int on_setting(void *user, const char *section, const char *key, const ch
     return 1;
 }
 
-/* Gives inih one line and counts it: the library tells its callback no line numbers. Blanks at the beginning go, or the library would
- * take the line for the rest of the one before. */
+/* Gives inih one line and counts it: the library tells its callback no line numbers. Blanks at the
+ * beginning go, or the library would take the line for the rest of the one before. */
 static char *read_line(char *out, int size, void *stream)
 {
     struct config_parse_state *p = stream;
@@ -446,7 +475,9 @@ static char *read_line(char *out, int size, void *stream)
         complain(p, "line is too long; expected at most %d characters", size - 2);
         /* The rest would be taken for lines of their own. */
         for (;;) {
-            int c = p->stream ? getc(p->stream) : p->n_left > 0 ? (p->n_left--, (unsigned char)*p->text++) : EOF;
+            int c = p->stream       ? getc(p->stream)
+                    : p->n_left > 0 ? (p->n_left--, (unsigned char)*p->text++)
+                                    : EOF;
             if (c == EOF || c == '\n')
                 break;
         }
@@ -471,7 +502,8 @@ static int parse_source(struct config_parse_state *p)
     return p->n_errors > 0 ? -EINVAL : 0;
 }
 
-int config_parse(struct config *c, const char *text, size_t n, const char *name, config_report_fn *report, void *ctx)
+int config_parse(struct config *c, const char *text, size_t n, const char *name,
+                 config_report_fn *report, void *ctx)
 {
     struct config_parse_state p = {
         .config = c, .file = name, .report = report, .report_ctx = ctx, .text = text, .n_left = n};
@@ -540,12 +572,14 @@ static void default_name(struct config *c)
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
     host[CONFIG_NAME_BYTES - 1] = '\0';
-    snprintf(c->name, sizeof c->name, "%.*s", CONFIG_NAME_BYTES - 1, name_valid(host) ? host : "localhost");
+    snprintf(c->name, sizeof c->name, "%.*s", CONFIG_NAME_BYTES - 1,
+             name_valid(host) ? host : "localhost");
 }
 
 int config_finish(struct config *c, config_report_fn *report, void *ctx)
 {
-    struct config_parse_state p = {.config = c, .file = "configuration", .report = report, .report_ctx = ctx};
+    struct config_parse_state p = {
+        .config = c, .file = "configuration", .report = report, .report_ctx = ctx};
 
     if (c->name[0] == '\0')
         default_name(c);
@@ -559,15 +593,20 @@ int config_finish(struct config *c, config_report_fn *report, void *ctx)
             snprintf(c->runtime_dir, sizeof c->runtime_dir, "/tmp/motet-%u", (unsigned)geteuid());
     }
     if (strlen(c->runtime_dir) > 80)
-        complain(&p, "runtime_dir = %s: expected at most 80 characters, since socket paths are short", c->runtime_dir);
+        complain(&p,
+                 "runtime_dir = %s: expected at most 80 characters, since socket paths are short",
+                 c->runtime_dir);
     if (c->client_socket[0] == '\0')
         snprintf(c->client_socket, sizeof c->client_socket, "%.80s/client.sock", c->runtime_dir);
     if (c->status_socket[0] == '\0')
         snprintf(c->status_socket, sizeof c->status_socket, "%.80s/status.sock", c->runtime_dir);
     if (c->packet_bytes % 64 != 0)
-        complain(&p, "packet_bytes = %llu: expected a multiple of 64", (unsigned long long)c->packet_bytes);
+        complain(&p, "packet_bytes = %llu: expected a multiple of 64",
+                 (unsigned long long)c->packet_bytes);
     if (c->dead_after_ns < 2 * c->heartbeat_ns)
-        complain(&p, "dead_after: expected at least twice heartbeat, or live links would be taken for dead");
+        complain(
+            &p,
+            "dead_after: expected at least twice heartbeat, or live links would be taken for dead");
     for (int i = 0; i < c->n_channels; i++) {
         struct config_channel *ch = &c->channels[i];
         p.file = ch->origin.file;
@@ -641,7 +680,8 @@ void config_print(const struct config *c, FILE *out)
 {
     const char *section = "";
 
-    fprintf(out, "# Configuration of motetd. Drop-ins: *.conf in the directory named like this file with .d after it.\n"
+    fprintf(out, "# Configuration of motetd. Drop-ins: *.conf in the directory named like this "
+                 "file with .d after it.\n"
                  "# Times: ns, us, ms, s, min. Sizes: B, KiB, MiB, GiB.\n\n");
     for (size_t i = 0; i < N_ENTRIES; i++) {
         if (strcmp(entries[i].section, "channel") == 0)
@@ -651,8 +691,10 @@ void config_print(const struct config *c, FILE *out)
         section = entries[i].section;
         print_entry(out, c, &entries[i]);
     }
-    fprintf(out, "# One section [channel NAME] for each network card that carries messages, at most %d.\n",
-            CONFIG_MAX_CHANNELS);
+    fprintf(
+        out,
+        "# One section [channel NAME] for each network card that carries messages, at most %d.\n",
+        CONFIG_MAX_CHANNELS);
     for (int ch = 0; ch < c->n_channels; ch++) {
         fprintf(out, "[channel %s]\n", c->channels[ch].name);
         for (size_t i = 0; i < N_ENTRIES; i++)
@@ -690,21 +732,26 @@ static bool values_differ(const void *a, const void *b, const struct config_entr
     return load_number(a, e) != load_number(b, e);
 }
 
-int config_diff(const struct config *c, const struct config *fresh, config_report_fn *report, void *ctx)
+int config_diff(const struct config *c, const struct config *fresh, config_report_fn *report,
+                void *ctx)
 {
     struct config_parse_state p = {.file = "file", .report = report, .report_ctx = ctx};
 
     if (c->n_channels != fresh->n_channels)
-        complain(&p, "it has %d channels, the daemon runs with %d: restart", fresh->n_channels, c->n_channels);
+        complain(&p, "it has %d channels, the daemon runs with %d: restart", fresh->n_channels,
+                 c->n_channels);
     for (size_t i = 0; i < N_ENTRIES; i++) {
         const struct config_entry *e = &entries[i];
         bool of_channel = strcmp(e->section, "channel") == 0;
-        for (int ch = 0; ch < (of_channel ? c->n_channels : 1) && ch < (of_channel ? fresh->n_channels : 1); ch++) {
+        for (int ch = 0;
+             ch < (of_channel ? c->n_channels : 1) && ch < (of_channel ? fresh->n_channels : 1);
+             ch++) {
             const void *ours = of_channel ? (const void *)&c->channels[ch] : c;
             const void *theirs = of_channel ? (const void *)&fresh->channels[ch] : fresh;
             if (values_differ(ours, theirs, e))
-                complain(&p, "%s in [%s%s%s] is not what the daemon runs with: %s", e->key, e->section, of_channel ? " " : "",
-                         of_channel ? c->channels[ch].name : "", e->reloadable ? "reload" : "restart");
+                complain(&p, "%s in [%s%s%s] is not what the daemon runs with: %s", e->key,
+                         e->section, of_channel ? " " : "", of_channel ? c->channels[ch].name : "",
+                         e->reloadable ? "reload" : "restart");
         }
     }
     return p.n_errors;
@@ -728,12 +775,14 @@ int config_reload(struct config *c, const struct config *fresh, config_report_fn
     for (int ch = 0; ch < c->n_channels && ch < fresh->n_channels; ch++) {
         for (size_t i = 0; i < N_ENTRIES; i++) {
             const struct config_entry *e = &entries[i];
-            if (strcmp(e->section, "channel") != 0 || !values_differ(&c->channels[ch], &fresh->channels[ch], e))
+            if (strcmp(e->section, "channel") != 0 ||
+                !values_differ(&c->channels[ch], &fresh->channels[ch], e))
                 continue;
             if (e->reloadable)
                 store_number(&c->channels[ch], e, load_number(&fresh->channels[ch], e));
             else
-                complain(&p, "%s in [channel %s] changed; it takes effect after a restart", e->key, c->channels[ch].name);
+                complain(&p, "%s in [channel %s] changed; it takes effect after a restart", e->key,
+                         c->channels[ch].name);
         }
     }
     return p.n_errors;

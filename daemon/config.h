@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon's configuration: one INI file and the drop-ins beside it (FILE.d/ *.conf, by name). Called by main at start and by
- * control at reload; control thread only.
+ * The daemon's configuration: one INI file and the drop-ins beside it (FILE.d/ *.conf, by name).
+ * Called by main at start and by control at reload; control thread only.
  *
- * Idea: one table (config.c) gives section, key, type, unit, default, limits and help of every setting; the parser, the
- * default file (`motetd --print-config`), the checks and the text of every complaint are made from it. A value outside its
- * limits is refused, never bent.
+ * Idea: one table (config.c) gives section, key, type, unit, default, limits and help of every
+ * setting; the parser, the default file (`motetd --print-config`), the checks and the text of every
+ * complaint are made from it. A value outside its limits is refused, never bent.
  */
 #pragma once
 
@@ -19,7 +19,8 @@
 #define CONFIG_PATH_BYTES   100
 #define CONFIG_SEEDS_BYTES  1024
 
-/* Where a value came from, for complaints that can only be made later (an interface that is not there). */
+/* Where a value came from, for complaints that can only be made later (an interface that is not
+ * there). */
 struct config_origin {
     char file[CONFIG_PATH_BYTES];
     int line; /* 0: default */
@@ -35,7 +36,7 @@ struct config_channel {
     char fault[CONFIG_PATH_BYTES];
     uint64_t port;
     uint64_t mbytes_per_s;
-    uint64_t wait_mode; /* enum wait_mode, or CONFIG_WAIT_INHERIT */
+    uint64_t wait_mode;          /* enum wait_mode, or CONFIG_WAIT_INHERIT */
     struct config_origin origin; /* of interface or cidr, else of the section */
     /* Filled by netif_resolve. */
     char resolved_interface[CONFIG_NAME_BYTES];
@@ -56,7 +57,8 @@ struct config {
     uint64_t client_mode; /* permission bits of the client socket */
     uint64_t fenced;
     /* [mesh] */
-    uint64_t heartbeat_ns, dead_after_ns, idle_heartbeat_ns, unreachable_after_ns, handshake_ns, reconnect_ns;
+    uint64_t heartbeat_ns, dead_after_ns, idle_heartbeat_ns, unreachable_after_ns, handshake_ns,
+        reconnect_ns;
     uint64_t max_nodes;
     /* [transport] */
     uint64_t packet_bytes, blocks_per_channel, relay_queue, rank_hold_bytes;
@@ -73,17 +75,23 @@ typedef void config_report_fn(void *ctx, const char *line);
 
 /* Fills in every default, for the current user and host. */
 void config_defaults(struct config *c);
-/* Reads a file and its drop-ins over what is there. Every complaint goes to `report`. 0, or -EINVAL if there was one. */
+/* Reads a file and its drop-ins over what is there. Every complaint goes to `report`. 0, or -EINVAL
+ * if there was one. */
 int config_load(struct config *c, const char *path, config_report_fn *report, void *ctx);
-/* The same from memory, without drop-ins; `name` stands in the complaints. For tests and fuzzers. */
-int config_parse(struct config *c, const char *text, size_t n, const char *name, config_report_fn *report, void *ctx);
-/* What no single line can tell: channels without an address, names given twice, a missing key. Fills what depends on
- * other settings (socket paths). 0 or -EINVAL. */
+/* The same from memory, without drop-ins; `name` stands in the complaints. For tests and
+ * fuzzers. */
+int config_parse(struct config *c, const char *text, size_t n, const char *name,
+                 config_report_fn *report, void *ctx);
+/* What no single line can tell: channels without an address, names given twice, a missing key.
+ * Fills what depends on other settings (socket paths). 0 or -EINVAL. */
 int config_finish(struct config *c, config_report_fn *report, void *ctx);
 /* Writes the configuration as a commented file. */
 void config_print(const struct config *c, FILE *out);
-/* Names through `report` every setting that differs, and what makes `fresh` count. Returns their number. */
-int config_diff(const struct config *c, const struct config *fresh, config_report_fn *report, void *ctx);
-/* Takes over from `fresh` what can change in a running daemon; names everything else that differs through `report`.
- * Returns the number of settings that need a restart. */
-int config_reload(struct config *c, const struct config *fresh, config_report_fn *report, void *ctx);
+/* Names through `report` every setting that differs, and what makes `fresh` count. Returns their
+ * number. */
+int config_diff(const struct config *c, const struct config *fresh, config_report_fn *report,
+                void *ctx);
+/* Takes over from `fresh` what can change in a running daemon; names everything else that differs
+ * through `report`. Returns the number of settings that need a restart. */
+int config_reload(struct config *c, const struct config *fresh, config_report_fn *report,
+                  void *ctx);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * motetd: command line, configuration, the spawner (which must be forked before there are threads), then the node.
+ * motetd: command line, configuration, the spawner (which must be forked before there are threads),
+ * then the node.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,8 @@ static const char usage[] =
     "      --check-config   check the configuration and end\n"
     "      --print-config   print the configuration with explanations and end\n"
     "  -n, --node NAME      name of this node, instead of the configured one\n"
-    "      --private        serve one user's job: no configuration unless --config is given, abstract\n"
+    "      --private        serve one user's job: no configuration unless --config is given, "
+    "abstract\n"
     "                       sockets, printed as 'ready client=... status=...' on standard output\n"
     "      --lifeline FD    with --private: end when this descriptor reaches end of file\n"
     "  -v, --verbose        log more; twice: everything\n"
@@ -129,8 +131,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_args)
     return 0;
 }
 
-/* Reads and completes the configuration. 0 or -EINVAL, complaints printed. Without --config args->config_path becomes the file of the
- * installation, if there is one: what is read again later. */
+/* Reads and completes the configuration. 0 or -EINVAL, complaints printed. Without --config
+ * args->config_path becomes the file of the installation, if there is one: what is read again
+ * later. */
 static int load_config(struct arguments *args, struct config *config)
 {
     int rc = 0;
@@ -142,17 +145,17 @@ static int load_config(struct arguments *args, struct config *config)
         rc = config_load(config, args->config_path, report, NULL);
     if (rc == 0 && args->node) {
         if (strlen(args->node) == 0 || strlen(args->node) >= sizeof config->name) {
-            fprintf(stderr, "motetd: --node %s: expected a name of at most %zu characters\n", args->node,
-                    sizeof config->name - 1);
+            fprintf(stderr, "motetd: --node %s: expected a name of at most %zu characters\n",
+                    args->node, sizeof config->name - 1);
             return -EINVAL;
         }
         snprintf(config->name, sizeof config->name, "%s", args->node);
     }
     if (args->private_mode) {
-        snprintf(config->client_socket, sizeof config->client_socket, "@motet-%u-%d-client", (unsigned)geteuid(),
-                 (int)getpid());
-        snprintf(config->status_socket, sizeof config->status_socket, "@motet-%u-%d-status", (unsigned)geteuid(),
-                 (int)getpid());
+        snprintf(config->client_socket, sizeof config->client_socket, "@motet-%u-%d-client",
+                 (unsigned)geteuid(), (int)getpid());
+        snprintf(config->status_socket, sizeof config->status_socket, "@motet-%u-%d-status",
+                 (unsigned)geteuid(), (int)getpid());
     }
     if (rc == 0 && args->print) {
         /* As written, not as completed for this host. */
@@ -225,8 +228,8 @@ int main(int argc, char **argv)
     if (args.private_mode)
         setpgid(0, 0); /* Ctrl-C is mpiexec's to handle */
     raise_file_limit();
-    /* Should the spawner die, what the ranks left behind comes to this process, where the next spawner finds it; nobody waits for
-     * these. */
+    /* Should the spawner die, what the ranks left behind comes to this process, where the next
+     * spawner finds it; nobody waits for these. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGCHLD, SIG_IGN);
     if (spawner_start(config.spawner, false, &start.spawner_pid, &start.spawner_fd) < 0)
@@ -237,8 +240,8 @@ int main(int argc, char **argv)
         printf("ready client=%s status=%s\n", config.client_socket, config.status_socket);
         fflush(stdout);
     }
-    log_notice("node %s (%08x) epoch %u runs, %d channels", node->config.name, node->id, node->epoch,
-               node->config.n_channels);
+    log_notice("node %s (%08x) epoch %u runs, %d channels", node->config.name, node->id,
+               node->epoch, node->config.n_channels);
     rc = node_run(node);
     node_free(node);
     log_notice("ended");

@@ -33,17 +33,20 @@ uint32_t node_id_of(const char *name)
     return hash_fnv1a(name, strlen(name));
 }
 
-/* A number that grows with every start, in tenths of a second since 2020: peers tell incarnations by it. Never 0. */
+/* A number that grows with every start, in tenths of a second since 2020: peers tell incarnations
+ * by it. Never 0. */
 static uint32_t new_epoch(void)
 {
     struct timespec ts;
 
     clock_gettime(CLOCK_REALTIME, &ts);
-    uint32_t epoch = (uint32_t)(((uint64_t)ts.tv_sec - 1577836800u) * 10 + (uint64_t)ts.tv_nsec / 100000000);
+    uint32_t epoch =
+        (uint32_t)(((uint64_t)ts.tv_sec - 1577836800u) * 10 + (uint64_t)ts.tv_nsec / 100000000);
     return epoch ? epoch : 1;
 }
 
-/* `path` is the configured one; a socket from systemd replaces it by its own, since ranks are told where to connect. */
+/* `path` is the configured one; a socket from systemd replaces it by its own, since ranks are told
+ * where to connect. */
 static int open_socket(struct node *node, const char *name, char *path, size_t path_size)
 {
     int fd = service_socket(node->service, name);
@@ -63,13 +66,15 @@ static int open_socket(struct node *node, const char *name, char *path, size_t p
     }
     fd = fd_unix_listen(path, (unsigned)node->config.client_mode);
     if (fd < 0)
-        log_error("cannot listen on %s: %s", path, fd == -EADDRINUSE ? "another daemon does" : strerror(-fd));
+        log_error("cannot listen on %s: %s", path,
+                  fd == -EADDRINUSE ? "another daemon does" : strerror(-fd));
     return fd;
 }
 
 static int open_sockets(struct node *node)
 {
-    int fd = open_socket(node, "client", node->config.client_socket, sizeof node->config.client_socket);
+    int fd =
+        open_socket(node, "client", node->config.client_socket, sizeof node->config.client_socket);
 
     if (fd < 0)
         return fd;
@@ -89,8 +94,8 @@ static void remove_socket(const struct node *node, const char *path)
         unlink(path);
 }
 
-int node_new(const struct config *config, const char *config_path, bool private_mode, int lifeline_fd,
-             const struct node_start *start, struct node **ret_node)
+int node_new(const struct config *config, const char *config_path, bool private_mode,
+             int lifeline_fd, const struct node_start *start, struct node **ret_node)
 {
     struct node *node = calloc(1, sizeof *node);
     int rc = -ENOMEM;
@@ -106,7 +111,8 @@ int node_new(const struct config *config, const char *config_path, bool private_
     node->started_ns = clock_now_ns();
     node->fenced = node->config.fenced || thread_barrier_register() < 0;
     if (node->id == 0) {
-        log_error("the name '%s' cannot be used: its number is 0; choose another", node->config.name);
+        log_error("the name '%s' cannot be used: its number is 0; choose another",
+                  node->config.name);
         rc = -EINVAL;
         goto fail;
     }
@@ -119,7 +125,8 @@ int node_new(const struct config *config, const char *config_path, bool private_
         close(start->spawner_fd);
         goto fail;
     }
-    rc = hops_new((uint32_t)node->config.packet_bytes, (uint32_t)node->config.n_channels, node->id, node->epoch, &node->hops);
+    rc = hops_new((uint32_t)node->config.packet_bytes, (uint32_t)node->config.n_channels, node->id,
+                  node->epoch, &node->hops);
     if (rc < 0) {
         log_error("cannot make the node segment: %s", strerror(-rc));
         goto fail;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The root object of the daemon: everything a node has, made in order by node_new and undone in reverse by node_free. Made and
- * used on the control thread.
+ * The root object of the daemon: everything a node has, made in order by node_new and undone in
+ * reverse by node_free. Made and used on the control thread.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct node {
     bool private_mode;
     int lifeline_fd; /* private: ends with it; -1: none */
     uint32_t id, epoch;
-    bool fenced;     /* this node uses full fences */
+    bool fenced; /* this node uses full fences */
     bool draining;
     int exit_code;
     uint64_t started_ns;
@@ -64,8 +64,8 @@ struct node_start {
     int spawner_fd;
 };
 /* Builds everything; config is copied. 0 or negative errno, logged. */
-int node_new(const struct config *config, const char *config_path, bool private_mode, int lifeline_fd,
-             const struct node_start *start, struct node **ret_node);
+int node_new(const struct config *config, const char *config_path, bool private_mode,
+             int lifeline_fd, const struct node_start *start, struct node **ret_node);
 void node_free(struct node *node);
 /* Runs until told to stop. Returns the exit code. */
 int node_run(struct node *node);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One large message from a chosen rank to another, checked: the contents come from a generator with a seed of their own for each
- * message, and the receiver compares the checksum of what came with the sender's. Prints the speed.
+ * One large message from a chosen rank to another, checked: the contents come from a generator with
+ * a seed of their own for each message, and the receiver compares the checksum of what came with
+ * the sender's. Prints the speed.
  *
  *     mpicc -O2 -o bigmsg bigmsg.c && mpiexec -n 2 ./bigmsg [bytes] [from] [to] [messages]
  *
@@ -52,7 +53,8 @@ int main(int argc, char **argv)
     long long n_bytes = argc > 1 ? atoll(argv[1]) : 64ll << 20;
     int from = argc > 2 ? atoi(argv[2]) : 0, to = argc > 3 ? atoi(argv[3]) : size - 1;
     int n_messages = argc > 4 ? atoi(argv[4]) : 1;
-    if (from == to || from < 0 || to < 0 || from >= size || to >= size || n_bytes < 0 || n_bytes > INT32_MAX) {
+    if (from == to || from < 0 || to < 0 || from >= size || to >= size || n_bytes < 0 ||
+        n_bytes > INT32_MAX) {
         if (rank == 0)
             fprintf(stderr, "bigmsg: needs two different ranks below %d and at most 2 GiB\n", size);
         MPI_Finalize();
@@ -80,8 +82,9 @@ int main(int argc, char **argv)
             MPI_Get_count(&status, MPI_BYTE, &n_got);
             int good = n_got == n_bytes && checksum(buf, (size_t)n_bytes) == sum;
             failed |= !good;
-            printf("bigmsg: %lld bytes from rank %d to rank %d, checksum %016llx: %s, %.1f MB/s\n", n_bytes, from, to,
-                   (unsigned long long)sum, good ? "ok" : "FAILED", seconds > 0 ? (double)n_bytes / seconds / 1e6 : 0.0);
+            printf("bigmsg: %lld bytes from rank %d to rank %d, checksum %016llx: %s, %.1f MB/s\n",
+                   n_bytes, from, to, (unsigned long long)sum, good ? "ok" : "FAILED",
+                   seconds > 0 ? (double)n_bytes / seconds / 1e6 : 0.0);
             fflush(stdout);
         }
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A task farm: rank 0 hands out pieces of work and takes results from whoever is ready (MPI_ANY_SOURCE), so that fast and slow
- * workers are equally busy. A task is to count the primes of an interval; the sum is compared with a sieve at the end.
+ * A task farm: rank 0 hands out pieces of work and takes results from whoever is ready
+ * (MPI_ANY_SOURCE), so that fast and slow workers are equally busy. A task is to count the primes
+ * of an interval; the sum is compared with a sieve at the end.
  *
  *     mpicc -O2 -o farm farm.c && mpiexec -n 4 ./farm [limit] [tasks] [-v]
  */
@@ -62,7 +63,8 @@ static void work(long limit, long n_tasks)
         if (status.MPI_TAG == TAG_STOP)
             return;
         result.task = task;
-        result.n_primes = count_primes(interval_start(task, n_tasks, limit), interval_start(task + 1, n_tasks, limit));
+        result.n_primes = count_primes(interval_start(task, n_tasks, limit),
+                                       interval_start(task + 1, n_tasks, limit));
         MPI_Send(&result, 2, MPI_LONG, 0, TAG_RESULT, MPI_COMM_WORLD);
     }
 }
@@ -121,8 +123,8 @@ int main(int argc, char **argv)
         failed = total != sieve(limit);
         for (int i = 1; verbose && i < size; i++)
             fprintf(stderr, "worker %d did %ld tasks\n", i, done_by[i]);
-        printf("farm: %d workers, %ld tasks, %ld primes below %ld: %s\n", size - 1, n_tasks, total, limit,
-               failed ? "FAILED" : "ok");
+        printf("farm: %d workers, %ld tasks, %ld primes below %ld: %s\n", size - 1, n_tasks, total,
+               limit, failed ? "FAILED" : "ok");
         free(done_by);
     }
     MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);

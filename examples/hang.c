@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job that hangs, to be looked at. Rank 0 waits for a message with tag 7 that nobody sends; rank 1 has sent one with tag 9, which
- * sits among the unexpected messages of rank 0. While it hangs:
+ * A job that hangs, to be looked at. Rank 0 waits for a message with tag 7 that nobody sends; rank
+ * 1 has sent one with tag 9, which sits among the unexpected messages of rank 0. While it hangs:
  *
  *     motetctl queues
  *

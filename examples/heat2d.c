@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The heat equation on a square plate, explicit finite differences. The plate is cut into a grid of rectangles, one per rank; in each
- * step a rank exchanges the rim of its rectangle with its four neighbours (rows as they lie in memory, columns by a vector
- * datatype), computes the inside while the rims travel, then the rest. At the end rank 0 gathers the plate and compares it with
- * the same steps done by itself alone.
+ * The heat equation on a square plate, explicit finite differences. The plate is cut into a grid of
+ * rectangles, one per rank; in each step a rank exchanges the rim of its rectangle with its four
+ * neighbours (rows as they lie in memory, columns by a vector datatype), computes the inside while
+ * the rims travel, then the rest. At the end rank 0 gathers the plate and compares it with the same
+ * steps done by itself alone.
  *
  *     mpicc -O2 -o heat2d heat2d.c -lm && mpiexec -n 4 ./heat2d [points a side] [steps]
  */
@@ -65,7 +66,8 @@ static void compute(struct field *f, int r0, int r1, int c0, int c1)
     for (int r = r0; r < r1; r++) {
         for (int c = c0; c < c1; c++) {
             const double *p = &f->now[at(f, r, c)];
-            f->next[at(f, r, c)] = p[0] + DIFFUSION * (p[-width] + p[width] + p[-1] + p[1] - 4.0 * p[0]);
+            f->next[at(f, r, c)] =
+                p[0] + DIFFUSION * (p[-width] + p[width] + p[-1] + p[1] - 4.0 * p[0]);
         }
     }
 }
@@ -84,16 +86,19 @@ static void step(struct field *f, const int neighbour[N_SIDES], MPI_Datatype col
     int rows = f->rows, columns = f->columns;
     double *rim[N_SIDES] = {&f->now[at(f, -1, 0)], &f->now[at(f, rows, 0)], &f->now[at(f, 0, -1)],
                             &f->now[at(f, 0, columns)]};
-    double *edge[N_SIDES] = {&f->now[at(f, 0, 0)], &f->now[at(f, rows - 1, 0)], &f->now[at(f, 0, 0)],
-                             &f->now[at(f, 0, columns - 1)]};
+    double *edge[N_SIDES] = {&f->now[at(f, 0, 0)], &f->now[at(f, rows - 1, 0)],
+                             &f->now[at(f, 0, 0)], &f->now[at(f, 0, columns - 1)]};
 
-    /* A message is tagged by the side of the plate it travels to: what I get from above was sent downwards. */
+    /* A message is tagged by the side of the plate it travels to: what I get from above was sent
+     * downwards. */
     for (int side = 0; side < N_SIDES; side++) {
         int is_row = side == UP || side == DOWN;
         int count = is_row ? columns : 1;
         MPI_Datatype type = is_row ? MPI_DOUBLE : column;
-        MPI_Irecv(rim[side], count, type, neighbour[side], side ^ 1, MPI_COMM_WORLD, &request[side]);
-        MPI_Isend(edge[side], count, type, neighbour[side], side, MPI_COMM_WORLD, &request[N_SIDES + side]);
+        MPI_Irecv(rim[side], count, type, neighbour[side], side ^ 1, MPI_COMM_WORLD,
+                  &request[side]);
+        MPI_Isend(edge[side], count, type, neighbour[side], side, MPI_COMM_WORLD,
+                  &request[N_SIDES + side]);
     }
     compute(f, 1, rows - 1, 1, columns - 1);
     MPI_Waitall(2 * N_SIDES, request, MPI_STATUSES_IGNORE);
@@ -119,22 +124,26 @@ static void gather(const struct field *f, int rank, int down, int across, int n,
     if (!packed)
         MPI_Abort(MPI_COMM_WORLD, 1);
     for (int r = 0; r < f->rows; r++)
-        memcpy(packed + (size_t)r * (size_t)f->columns, &f->now[at(f, r, 0)], sizeof *packed * (size_t)f->columns);
+        memcpy(packed + (size_t)r * (size_t)f->columns, &f->now[at(f, r, 0)],
+               sizeof *packed * (size_t)f->columns);
     if (rank != 0) {
         MPI_Send(packed, f->rows * f->columns, MPI_DOUBLE, 0, N_SIDES, MPI_COMM_WORLD);
         free(packed);
         return;
     }
     for (int source = 0; source < down * across; source++) {
-        int r0 = part_start(source / across, down, n), r1 = part_start(source / across + 1, down, n);
-        int c0 = part_start(source % across, across, n), c1 = part_start(source % across + 1, across, n);
+        int r0 = part_start(source / across, down, n),
+            r1 = part_start(source / across + 1, down, n);
+        int c0 = part_start(source % across, across, n),
+            c1 = part_start(source % across + 1, across, n);
         int n_points = (r1 - r0) * (c1 - c0);
         double *from = packed;
         if (source != 0) {
             from = malloc(sizeof *from * (size_t)n_points);
             if (!from)
                 MPI_Abort(MPI_COMM_WORLD, 1);
-            MPI_Recv(from, n_points, MPI_DOUBLE, source, N_SIDES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(from, n_points, MPI_DOUBLE, source, N_SIDES, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
         }
         for (int r = r0; r < r1; r++)
             memcpy(plate + (size_t)r * (size_t)n + c0, from + (size_t)(r - r0) * (size_t)(c1 - c0),
@@ -182,12 +191,14 @@ int main(int argc, char **argv)
     int across = size / down, row = rank / across, column = rank % across;
     if (n < 2 * across || n_steps < 1) {
         if (rank == 0)
-            fprintf(stderr, "heat2d: at least %d points a side and one step for %d ranks\n", 2 * across, size);
+            fprintf(stderr, "heat2d: at least %d points a side and one step for %d ranks\n",
+                    2 * across, size);
         MPI_Finalize();
         return 2;
     }
-    int neighbour[N_SIDES] = {row > 0 ? rank - across : MPI_PROC_NULL, row < down - 1 ? rank + across : MPI_PROC_NULL,
-                              column > 0 ? rank - 1 : MPI_PROC_NULL, column < across - 1 ? rank + 1 : MPI_PROC_NULL};
+    int neighbour[N_SIDES] = {
+        row > 0 ? rank - across : MPI_PROC_NULL, row < down - 1 ? rank + across : MPI_PROC_NULL,
+        column > 0 ? rank - 1 : MPI_PROC_NULL, column < across - 1 ? rank + 1 : MPI_PROC_NULL};
     int r0 = part_start(row, down, n), r1 = part_start(row + 1, down, n);
     int c0 = part_start(column, across, n), c1 = part_start(column + 1, across, n);
     struct field f = field_new(r1 - r0, c1 - c0, r0, c0, n);
@@ -212,8 +223,9 @@ int main(int argc, char **argv)
     if (rank == 0) {
         double heat, worst = compare_with_serial(plate, n, n_steps, &heat);
         failed = !(worst <= 1e-12) || !(fabs(heat - total) <= 1e-9 * fabs(heat));
-        printf("heat2d: %d ranks as %d x %d, %d x %d points, %d steps, heat %.6f, difference to serial %.1e: %s\n", size, down,
-               across, n, n, n_steps, heat, worst, failed ? "FAILED" : "ok");
+        printf("heat2d: %d ranks as %d x %d, %d x %d points, %d steps, heat %.6f, difference to "
+               "serial %.1e: %s\n",
+               size, down, across, n, n, n_steps, heat, worst, failed ? "FAILED" : "ok");
     }
     MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);
     free(plate);

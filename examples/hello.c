@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first program: every rank says where it is. Rank 0 prints all lines in order of rank, since what several ranks print
- * themselves arrives in any order.
+ * The first program: every rank says where it is. Rank 0 prints all lines in order of rank, since
+ * what several ranks print themselves arrives in any order.
  *
  *     mpicc -o hello hello.c && mpiexec -n 4 ./hello
  */
@@ -26,7 +26,8 @@ int main(int argc, char **argv)
     } else {
         puts(line);
         for (int source = 1; source < size; source++) {
-            MPI_Recv(line, (int)sizeof line, MPI_CHAR, source, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(line, (int)sizeof line, MPI_CHAR, source, 0, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
             puts(line);
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Half the round trip between two ranks, for sizes from nothing to 4 MiB; what comes back is compared with what was sent.
+ * Half the round trip between two ranks, for sizes from nothing to 4 MiB; what comes back is
+ * compared with what was sent.
  *
  *     mpicc -O2 -o pingpong pingpong.c && mpiexec -n 2 ./pingpong [rank rank]
  */
@@ -51,7 +52,8 @@ int main(int argc, char **argv)
 
     if (rank == first)
         printf("%10s %12s %10s\n", "bytes", "us", "MB/s");
-    for (int n_bytes = 0; n_bytes <= MAX_BYTES && (rank == first || rank == second); n_bytes = n_bytes ? n_bytes * 4 : 1) {
+    for (int n_bytes = 0; n_bytes <= MAX_BYTES && (rank == first || rank == second);
+         n_bytes = n_bytes ? n_bytes * 4 : 1) {
         int n_rounds = n_bytes <= 16384 ? 100 : 10;
         int other = rank == first ? second : first;
         fill(sent, n_bytes, n_rounds);

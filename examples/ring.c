@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A token goes round all ranks, growing from 8 bytes to 1 MiB, and every rank adds its number to each word of it. When the token is
- * back its words are known, so a byte that was lost, doubled or changed on any of the links shows.
+ * A token goes round all ranks, growing from 8 bytes to 1 MiB, and every rank adds its number to
+ * each word of it. When the token is back its words are known, so a byte that was lost, doubled or
+ * changed on any of the links shows.
  *
  *     mpicc -o ring ring.c && mpiexec -n 4 ./ring [laps]
  */
@@ -35,11 +36,13 @@ int main(int argc, char **argv)
                 for (int i = 0; i < n_words; i++)
                     token[i] = i + lap;
                 MPI_Send(token, n_words, MPI_INT64_T, next, lap, MPI_COMM_WORLD);
-                MPI_Recv(token, n_words, MPI_INT64_T, previous, lap, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                MPI_Recv(token, n_words, MPI_INT64_T, previous, lap, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
                 for (int i = 0; i < n_words; i++)
                     wrong += token[i] != i + lap + ranks_sum;
             } else {
-                MPI_Recv(token, n_words, MPI_INT64_T, previous, lap, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                MPI_Recv(token, n_words, MPI_INT64_T, previous, lap, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
                 for (int i = 0; i < n_words; i++)
                     token[i] += rank;
                 MPI_Send(token, n_words, MPI_INT64_T, next, lap, MPI_COMM_WORLD);
@@ -48,8 +51,8 @@ int main(int argc, char **argv)
     }
     MPI_Bcast(&wrong, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (rank == 0)
-        printf("ring: %d ranks, %d laps, up to %d bytes, %d words wrong: %s\n", size, laps, MAX_WORDS * 8, wrong,
-               wrong ? "FAILED" : "ok");
+        printf("ring: %d ranks, %d laps, up to %d bytes, %d words wrong: %s\n", size, laps,
+               MAX_WORDS * 8, wrong, wrong ? "FAILED" : "ok");
     free(token);
     MPI_Finalize();
     return wrong != 0;

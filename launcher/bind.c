@@ -16,8 +16,8 @@ static int topology_ready(void)
         return 0;
     if (hwloc_topology_init(&t) < 0)
         return -ENOSYS;
-    /* By default hwloc shows only what this process may use, so a container's or slice's limits hold for the
-     * ranks too. */
+    /* By default hwloc shows only what this process may use, so a container's or slice's limits
+     * hold for the ranks too. */
     if (hwloc_topology_load(t) < 0) {
         hwloc_topology_destroy(t);
         return -ENOSYS;

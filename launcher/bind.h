@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Binding of ranks to cores. Called by the spawner only, on its one thread; the topology is read at the first
- * binding, since most jobs bind nothing and hwloc needs some ten milliseconds.
+ * Binding of ranks to cores. Called by the spawner only, on its one thread; the topology is read at
+ * the first binding, since most jobs bind nothing and hwloc needs some ten milliseconds.
  */
 #pragma once
 

@@ -12,7 +12,8 @@
 #include "launcher/file.h"
 #include "launcher/number.h"
 
-static int fail(struct host_error *error, int rc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int fail(struct host_error *error, int rc, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static int fail(struct host_error *error, int rc, const char *fmt, ...)
 {
@@ -61,7 +62,8 @@ static int parse_host(struct host_list *list, const char *text, size_t n, struct
     uint32_t slots = 1;
 
     if (!name_ok(text, name_n))
-        return fail(error, -EINVAL, "'%.*s' is not a host name", (int)(name_n > 100 ? 100 : name_n), text);
+        return fail(error, -EINVAL, "'%.*s' is not a host name", (int)(name_n > 100 ? 100 : name_n),
+                    text);
     if (colon && number_parse(colon + 1, n - name_n - 1, 1, HOSTS_SLOTS_MAX, &slots) < 0)
         return fail(error, -EINVAL, "'%.*s': expected a number of ranks from 1 to %u after ':'",
                     (int)(n > 100 ? 100 : n), text, HOSTS_SLOTS_MAX);
@@ -96,12 +98,13 @@ static int parse_property(struct host *host, const char *word, size_t n, struct 
         if (n < len || strncmp(word, properties[i].name, len) != 0)
             continue;
         if (number_parse(word + len, n - len, 1, HOSTS_SLOTS_MAX, &value) < 0)
-            return fail(error, -EINVAL, "'%.*s': expected a number from 1 to %u", (int)(n > 100 ? 100 : n),
-                        word, HOSTS_SLOTS_MAX);
+            return fail(error, -EINVAL, "'%.*s': expected a number from 1 to %u",
+                        (int)(n > 100 ? 100 : n), word, HOSTS_SLOTS_MAX);
         memcpy((char *)host + properties[i].offset, &value, sizeof value);
         return 0;
     }
-    return fail(error, -EINVAL, "'%.*s': expected slots=N or max_slots=N", (int)(n > 100 ? 100 : n), word);
+    return fail(error, -EINVAL, "'%.*s': expected slots=N or max_slots=N", (int)(n > 100 ? 100 : n),
+                word);
 }
 
 static int parse_line(struct host_list *list, const char *line, size_t n, struct host_error *error)
@@ -118,7 +121,8 @@ static int parse_line(struct host_list *list, const char *line, size_t n, struct
         while (line < end && !isspace((unsigned char)*line))
             line++;
         size_t word_n = (size_t)(line - word);
-        int rc = host ? parse_property(host, word, word_n, error) : parse_host(list, word, word_n, error);
+        int rc = host ? parse_property(host, word, word_n, error)
+                      : parse_host(list, word, word_n, error);
         if (rc < 0)
             return rc;
         host = &list->at[list->n - 1];
@@ -126,7 +130,8 @@ static int parse_line(struct host_list *list, const char *line, size_t n, struct
     return 0;
 }
 
-int hosts_parse_text(struct host_list *list, const char *name, const char *text, struct host_error *ret_error)
+int hosts_parse_text(struct host_list *list, const char *name, const char *text,
+                     struct host_error *ret_error)
 {
     size_t before = list->n;
 
@@ -137,7 +142,9 @@ int hosts_parse_text(struct host_list *list, const char *name, const char *text,
             return fail(ret_error, -EINVAL, "%.80s:%u: %.160s", name, line, error.text);
         text += n + (text[n] == '\n');
     }
-    return list->n > before ? 0 : fail(ret_error, -EINVAL, "%.200s: there is no host in this file", name);
+    return list->n > before
+               ? 0
+               : fail(ret_error, -EINVAL, "%.200s: there is no host in this file", name);
 }
 
 int hosts_parse_file(struct host_list *list, const char *path, struct host_error *ret_error)
@@ -181,7 +188,8 @@ static void add_run(struct words *runs, const struct host *host, uint32_t count)
     char text[HOSTS_NAME_MAX + 16];
 
     /* The daemon's node may have a name of its own. */
-    snprintf(text, sizeof text, "%s:%u", hosts_is_local(host->name) ? "localhost" : host->name, count);
+    snprintf(text, sizeof text, "%s:%u", hosts_is_local(host->name) ? "localhost" : host->name,
+             count);
     words_add(runs, text);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host lists of the command line and of host files, and the placement of ranks on them. Called by mpiexec
- * while it reads its command line; nothing here talks to anyone.
+ * Host lists of the command line and of host files, and the placement of ranks on them. Called by
+ * mpiexec while it reads its command line; nothing here talks to anyone.
  *
- * A host has slots: how many ranks in a row it takes before the next host has its turn (1 if not said). When
- * the list is through and ranks are left, it starts again, as MPICH's and Intel's launchers do.
+ * A host has slots: how many ranks in a row it takes before the next host has its turn (1 if not
+ * said). When the list is through and ranks are left, it starts again, as MPICH's and Intel's
+ * launchers do.
  */
 #pragma once
 
@@ -37,8 +38,8 @@ struct host_error {
 
 /* "a,b:4,c". 0, or -EINVAL with the text. */
 int hosts_parse_list(struct host_list *list, const char *text, struct host_error *ret_error);
-/* A file with a host a line: `name`, `name:slots`, `name slots=N max_slots=N`; `#` begins a comment. `name`
- * is for messages. */
+/* A file with a host a line: `name`, `name:slots`, `name slots=N max_slots=N`; `#` begins a
+ * comment. `name` is for messages. */
 int hosts_parse_text(struct host_list *list, const char *name, const char *text,
                      struct host_error *ret_error);
 int hosts_parse_file(struct host_list *list, const char *path, struct host_error *ret_error);
@@ -47,8 +48,8 @@ void hosts_free(struct host_list *list);
 /* Sum of the slots; with ppn > 0 ppn for each host. */
 uint64_t hosts_n_slots(const struct host_list *list, uint32_t ppn);
 
-/* Places n more ranks, going on where the last call ended, and adds "name:count" per run of ranks. ppn > 0
- * replaces all slots. 0, or -ENOSPC with the text when every host has its max_slots. */
+/* Places n more ranks, going on where the last call ended, and adds "name:count" per run of ranks.
+ * ppn > 0 replaces all slots. 0, or -ENOSPC with the text when every host has its max_slots. */
 int hosts_place(struct host_list *list, uint32_t ppn, uint32_t n, struct words *ret_runs,
                 struct host_error *ret_error);
 

@@ -19,7 +19,8 @@ void human_bytes(uint64_t bytes, char text[HUMAN_ROOM])
     double value = (double)bytes;
     size_t unit = 0;
 
-    for (; value >= 999.5 && unit + 1 < sizeof units / sizeof *units && (unit > 0 || bytes >= 1024); unit++)
+    for (; value >= 999.5 && unit + 1 < sizeof units / sizeof *units && (unit > 0 || bytes >= 1024);
+         unit++)
         value /= 1024;
     if (unit == 0)
         snprintf(text, HUMAN_ROOM, "%" PRIu64 " B", bytes);
@@ -42,8 +43,8 @@ void human_duration(int64_t ns, char text[HUMAN_ROOM])
     }
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         if (s >= pairs[i].seconds) {
-            snprintf(text, HUMAN_ROOM, "%" PRId64 " %s %" PRId64 " %s", s / pairs[i].seconds, pairs[i].big,
-                     s % pairs[i].seconds / pairs[i].small_seconds, pairs[i].small);
+            snprintf(text, HUMAN_ROOM, "%" PRId64 " %s %" PRId64 " %s", s / pairs[i].seconds,
+                     pairs[i].big, s % pairs[i].seconds / pairs[i].small_seconds, pairs[i].small);
             return;
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Standard input on its way to rank 0. No more is read than the daemon has room for; of a terminal nothing
- * while mpiexec is in the background, where reading would stop it. One thread.
+ * Standard input on its way to rank 0. No more is read than the daemon has room for; of a terminal
+ * nothing while mpiexec is in the background, where reading would stop it. One thread.
  */
 #pragma once
 
@@ -26,6 +26,6 @@ void input_close(struct input *in);
 void input_taken(struct input *in, uint64_t total);
 /* Whether to poll for input now. Lowers *until_ns when the question should be asked again later. */
 bool input_wanted(const struct input *in, uint64_t now_ns, uint64_t *until_ns);
-/* Reads a piece, valid until the next call. Its length; 0 at the end of file (once; to be sent on); -1:
- * nothing now. */
+/* Reads a piece, valid until the next call. Its length; 0 at the end of file (once; to be sent on);
+ * -1: nothing now. */
 ssize_t input_read(struct input *in, const char **ret_data);

@@ -7,15 +7,16 @@
 
 #include "base/clock.h"
 
-/* Long enough for the rest of a line that was written in two pieces, short enough not to be noticed at a
- * prompt. */
+/* Long enough for the rest of a line that was written in two pieces, short enough not to be noticed
+ * at a prompt. */
 #define PARTIAL_WAIT_NS (20 * CLOCK_NS_PER_MS)
 /* Untagged output without newlines (binary data) is not held back beyond this. */
 #define UNTAGGED_MAX_BYTES (64u << 10)
 
 void lines_init(struct lines *l, uint32_t n_ranks, bool tags)
 {
-    *l = (struct lines){.tags = tags, .n_ranks = n_ranks, .partial = calloc(n_ranks, sizeof *l->partial)};
+    *l = (struct lines){
+        .tags = tags, .n_ranks = n_ranks, .partial = calloc(n_ranks, sizeof *l->partial)};
     if (!l->partial) {
         fputs("out of memory\n", stderr);
         exit(1);
@@ -30,7 +31,8 @@ void lines_free(struct lines *l)
     *l = (struct lines){0};
 }
 
-static void hold(struct lines *l, struct partial_line *p, const char *data, size_t n, uint64_t now_ns)
+static void hold(struct lines *l, struct partial_line *p, const char *data, size_t n,
+                 uint64_t now_ns)
 {
     if (n == 0)
         return;
@@ -58,8 +60,8 @@ static void release(struct lines *l, uint32_t rank, struct bytes *out)
 }
 
 /* Whole lines go out in one piece; the rest waits unless it has become too much. */
-static void add_untagged(struct lines *l, uint32_t rank, const char *data, size_t n, uint64_t now_ns,
-                         struct bytes *out)
+static void add_untagged(struct lines *l, uint32_t rank, const char *data, size_t n,
+                         uint64_t now_ns, struct bytes *out)
 {
     struct partial_line *p = &l->partial[rank];
     const char *newline = memrchr(data, '\n', n);
@@ -81,7 +83,8 @@ static void add_tagged(struct lines *l, uint32_t rank, const char *data, size_t 
 
     while (n > 0) {
         const char *newline = memchr(data, '\n', n);
-        size_t room = LINES_MAX_BYTES - p->text.n, line = newline ? (size_t)(newline - data) + 1 : n;
+        size_t room = LINES_MAX_BYTES - p->text.n,
+               line = newline ? (size_t)(newline - data) + 1 : n;
         if (!newline && n < room) {
             hold(l, p, data, n, now_ns);
             return;
@@ -97,7 +100,8 @@ static void add_tagged(struct lines *l, uint32_t rank, const char *data, size_t 
     }
 }
 
-void lines_add(struct lines *l, uint32_t rank, const char *data, size_t n, uint64_t now_ns, struct bytes *out)
+void lines_add(struct lines *l, uint32_t rank, const char *data, size_t n, uint64_t now_ns,
+               struct bytes *out)
 {
     (l->tags ? add_tagged : add_untagged)(l, rank, data, n, now_ns, out);
 }

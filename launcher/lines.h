@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Puts the output of many ranks together so that lines stay whole: what a rank wrote after its last newline
- * waits until the line is complete. Called by mpiexec's loop; time is an argument.
+ * Puts the output of many ranks together so that lines stay whole: what a rank wrote after its last
+ * newline waits until the line is complete. Called by mpiexec's loop; time is an argument.
  *
- * Without tags the wait is short (a prompt must show); with tags it lasts until the line ends, its rank
- * closes the stream, or it reaches LINES_MAX_BYTES and is cut. Memory: one buffer per stream that has an
- * unfinished line.
+ * Without tags the wait is short (a prompt must show); with tags it lasts until the line ends, its
+ * rank closes the stream, or it reaches LINES_MAX_BYTES and is cut. Memory: one buffer per stream
+ * that has an unfinished line.
  */
 #pragma once
 
@@ -36,6 +36,6 @@ void lines_add(struct lines *l, uint32_t rank, const char *data, size_t n, uint6
                struct bytes *out);
 /* The rank has closed the stream: an unfinished line goes out, with tags with a newline. */
 void lines_end(struct lines *l, uint32_t rank, struct bytes *out);
-/* Puts out untagged partial lines whose time has come. Returns when the next one's is, UINT64_MAX: none
- * waits. */
+/* Puts out untagged partial lines whose time has come. Returns when the next one's is, UINT64_MAX:
+ * none waits. */
 uint64_t lines_timer(struct lines *l, uint64_t now_ns, struct bytes *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * motetctl: looks into the daemon of this node, and through it into the cluster, by the status socket. Prints tables for people or,
- * with --json, the data as they came.
+ * motetctl: looks into the daemon of this node, and through it into the cluster, by the status
+ * socket. Prints tables for people or, with --json, the data as they came.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,7 +27,8 @@ static const char usage[] =
     "Shows the Motet daemon of this node, its cluster, and the jobs that run there.\n\n"
     "Show:\n"
     "  info        the daemon: version, sockets, defaults; and what local shows\n"
-    "  local       without a daemon: versions, ABI, providers, every MOTET_ variable with its meaning\n"
+    "  local       without a daemon: versions, ABI, providers, every MOTET_ variable with its "
+    "meaning\n"
     "  nodes       all nodes, and whether they can be reached\n"
     "  networks    all networks, and which nodes are on them\n"
     "  channels    all channels: network, provider, address; how this node's own wait\n"
@@ -35,17 +36,21 @@ static const char usage[] =
     "  routes      by which neighbour and network each node is reached\n"
     "  jobs        running jobs, and where their ranks are\n"
     "  ranks       ranks: process, state, messages sent and received\n"
-    "  queues      what waits in the ranks: calls, collectives, receives, unexpected messages, sends\n"
+    "  queues      what waits in the ranks: calls, collectives, receives, unexpected messages, "
+    "sends\n"
     "  communicators  communicators of the ranks, and how many collectives each has entered there\n"
     "  counters    packets, bytes, losses and waits of every channel\n"
     "  all         everything above\n\n"
     "Find out:\n"
     "  doctor      what is wrong with the nodes, and what to do about it\n"
-    "  waits [JOB] who waits for whom in a job that hangs: deadlocks, and messages that do not match\n"
+    "  waits [JOB] who waits for whom in a job that hangs: deadlocks, and messages that do not "
+    "match\n"
     "  metrics     this node in the format of Prometheus' textfile collector\n\n"
     "Change:\n"
-    "  set wait_mode adaptive|spin|event            how the ranks of a job (--job) or a channel (--channel) wait\n"
-    "  set log_level error|warn|notice|info|debug   the least important lines that the daemon logs\n"
+    "  set wait_mode adaptive|spin|event            how the ranks of a job (--job) or a channel "
+    "(--channel) wait\n"
+    "  set log_level error|warn|notice|info|debug   the least important lines that the daemon "
+    "logs\n"
     "  kill JOB                                     end a job\n\n"
     "Options:\n"
     "  -s, --socket PATH     ask the daemon at this status socket (@NAME: abstract)\n"
@@ -60,21 +65,17 @@ static const char usage[] =
     "  -V, --version         print the version and end\n"
     "  -h, --help            print this text and end\n";
 
-static const char *const views[] = {"info", "nodes", "networks", "channels", "links", "routes",
-                                    "jobs", "ranks", "queues", "communicators", "counters", "all"};
+static const char *const views[] = {"info",   "nodes",         "networks", "channels",
+                                    "links",  "routes",        "jobs",     "ranks",
+                                    "queues", "communicators", "counters", "all"};
 
-static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
-                                             {"node", required_argument, NULL, 'N'},
-                                             {"job", required_argument, NULL, 'j'},
-                                             {"rank", required_argument, NULL, 'r'},
-                                             {"channel", required_argument, NULL, 'c'},
-                                             {"limit", required_argument, NULL, 'n'},
-                                             {"output", required_argument, NULL, 'o'},
-                                             {"json", no_argument, NULL, 'J'},
-                                             {"watch", required_argument, NULL, 'w'},
-                                             {"version", no_argument, NULL, 'V'},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {0}};
+static const struct option long_options[] = {
+    {"socket", required_argument, NULL, 's'},  {"node", required_argument, NULL, 'N'},
+    {"job", required_argument, NULL, 'j'},     {"rank", required_argument, NULL, 'r'},
+    {"channel", required_argument, NULL, 'c'}, {"limit", required_argument, NULL, 'n'},
+    {"output", required_argument, NULL, 'o'},  {"json", no_argument, NULL, 'J'},
+    {"watch", required_argument, NULL, 'w'},   {"version", no_argument, NULL, 'V'},
+    {"help", no_argument, NULL, 'h'},          {0}};
 
 struct arguments {
     const char *socket, *node, *job, *channel, *output;
@@ -178,7 +179,8 @@ static int parse_report(int n, char **words, struct arguments *a)
     if (!a->report)
         return usage_error("'%s': unknown command", words[0]);
     if (option[0]) {
-        fprintf(stderr, "motetctl: %s: the option -%s means nothing here (see motetctl --help)\n", words[0], option);
+        fprintf(stderr, "motetctl: %s: the option -%s means nothing here (see motetctl --help)\n",
+                words[0], option);
         return EXIT_USAGE;
     }
     int wanted = a->report == motetctl_report_waits && !a->job ? 2 : 1;
@@ -213,12 +215,14 @@ static int parse_command(int n, char **words, struct arguments *a)
         wanted = 2;
         if (n >= 2) {
             json_object_set_new(a->request, "set", json_string("kill"));
-            json_object_set_new(a->request, "value", json_string("the job was ended with motetctl"));
+            json_object_set_new(a->request, "value",
+                                json_string("the job was ended with motetctl"));
             a->job = words[1];
         }
     }
     if (n < wanted)
-        return usage_error(wanted == 3 ? "%s: expected a name and a value" : "%s: expected a job", words[0]);
+        return usage_error(wanted == 3 ? "%s: expected a name and a value" : "%s: expected a job",
+                           words[0]);
     if (n > wanted)
         return usage_error("'%s': nothing is expected here", words[wanted]);
     if (a->node)
@@ -270,7 +274,8 @@ static int ask(int fd, const struct arguments *a, json_int_t id)
     char text[512] = "";
 
     if (a->report) {
-        struct motetctl_report what = {.job = a->job, .node = a->node, .file = a->output, .json = a->json};
+        struct motetctl_report what = {
+            .job = a->job, .node = a->node, .file = a->output, .json = a->json};
         int code = a->report(fd, &what);
         return fflush(stdout) == 0 ? code : EXIT_FAILED;
     }
@@ -304,7 +309,9 @@ static int run(const struct arguments *a)
     if (fd < 0) {
         fprintf(stderr, "motetctl: %s\n", why);
         if (a->report == motetctl_report_doctor)
-            fputs("motetctl: to start it: systemctl start motetd; whether its configuration is good: motetd --check-config\n", stderr);
+            fputs("motetctl: to start it: systemctl start motetd; whether its configuration is "
+                  "good: motetd --check-config\n",
+                  stderr);
         return EXIT_FAILED;
     }
     for (json_int_t id = 1; code == 0; id++) {

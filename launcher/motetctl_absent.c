@@ -27,14 +27,15 @@ struct gathering {
 /* How long a rank waits in this call, or for what runs; -1: it does not. */
 static json_int_t waited_ms(const struct picture *p, const struct picture_call *c)
 {
-    const struct picture_call *wait = c->collective && p->ranks[c->rank].mood == MOOD_WAITING ? picture_wait_of(p, c) : NULL;
+    const struct picture_call *wait =
+        c->collective && p->ranks[c->rank].mood == MOOD_WAITING ? picture_wait_of(p, c) : NULL;
     return wait ? picture_number(wait->row, "age_ms") : -1;
 }
 
 static bool same_collective(const struct picture_call *a, const struct picture_call *b)
 {
-    return b->collective && a->communicator == b->communicator && a->sequence == b->sequence && a->leader == b->leader &&
-           strcmp(a->form, b->form) == 0;
+    return b->collective && a->communicator == b->communicator && a->sequence == b->sequence &&
+           a->leader == b->leader && strcmp(a->form, b->form) == 0;
 }
 
 /* What a member shows of the communicator, or NULL: it is none, or shows nothing. */
@@ -51,14 +52,17 @@ static void mark_inside(struct picture *p, struct gathering *g)
         if (!same_collective(g->first, c))
             continue;
         g->inside[c->rank] = true;
-        g->waiting[c->rank] |= p->ranks[c->rank].mood == MOOD_WAITING && picture_wait_of(p, c) != NULL;
+        g->waiting[c->rank] |=
+            p->ranks[c->rank].mood == MOOD_WAITING && picture_wait_of(p, c) != NULL;
     }
 }
 
 /* The tag of the collective's messages. */
 static json_int_t tag_of(const struct picture_call *call)
 {
-    json_int_t form = strcmp(call->form, "blocking") == 0 ? 0 : strcmp(call->form, "nonblocking") == 0 ? 1 : 2;
+    json_int_t form = strcmp(call->form, "blocking") == 0      ? 0
+                      : strcmp(call->form, "nonblocking") == 0 ? 1
+                                                               : 2;
     return form * ROUND + call->sequence;
 }
 
@@ -84,17 +88,21 @@ static void find_missing(struct picture *p, struct gathering *g)
 {
     for (size_t r = 0; r < p->n_ranks; r++) {
         const json_t *member = member_of(p, g, r);
-        json_int_t behind = (g->first->sequence - picture_number(entered(g, member), "count")) & (ROUND - 1);
+        json_int_t behind =
+            (g->first->sequence - picture_number(entered(g, member), "count")) & (ROUND - 1);
         if (member && !g->inside[r] && behind > 0 && behind < ROUND / 2)
             miss(p, g, r);
     }
     if (g->n_missing > 0 && !is_persistent(g))
         return;
-    /* Members that cannot be counted: those from whom somebody inside wants a message of this collective. */
+    /* Members that cannot be counted: those from whom somebody inside wants a message of this
+     * collective. */
     for (size_t i = 0; i < p->n_edges; i++) {
         const struct picture_edge *e = &p->edges[i];
-        if (e->to < 0 || !g->inside[e->from] || g->inside[e->to] || !picture_is_collective(e->row) ||
-            picture_number(e->row, "communicator") != g->first->communicator || picture_number(e->row, "tag") != tag_of(g->first))
+        if (e->to < 0 || !g->inside[e->from] || g->inside[e->to] ||
+            !picture_is_collective(e->row) ||
+            picture_number(e->row, "communicator") != g->first->communicator ||
+            picture_number(e->row, "tag") != tag_of(g->first))
             continue;
         if (is_persistent(g) || !member_of(p, g, (size_t)e->to))
             miss(p, g, (size_t)e->to);
@@ -108,14 +116,16 @@ static const char *where(const struct gathering *g, char text[PICTURE_WORDS])
     json_int_t members = picture_number(g->first->row, "members");
 
     if (members > 0)
-        snprintf(text, PICTURE_WORDS, "%.200s (%" JSON_INTEGER_FORMAT " ranks)", picture_comm(g->first->row, comm), members);
+        snprintf(text, PICTURE_WORDS, "%.200s (%" JSON_INTEGER_FORMAT " ranks)",
+                 picture_comm(g->first->row, comm), members);
     else
         snprintf(text, PICTURE_WORDS, "%.200s", picture_comm(g->first->row, comm));
     return text;
 }
 
 /* What the missing ones do: "it computes", "rank 5 computes, rank 6 is in MPI_Recv". */
-static void describe_missing(const struct picture *p, const struct gathering *g, char *text, size_t room)
+static void describe_missing(const struct picture *p, const struct gathering *g, char *text,
+                             size_t room)
 {
     char words[PICTURE_WORDS];
     size_t n = 0, len = 0;
@@ -124,10 +134,12 @@ static void describe_missing(const struct picture *p, const struct gathering *g,
         if (!g->missing[r] || n++ >= MAX_DESCRIBED)
             continue;
         if (g->n_missing == 1)
-            len += (size_t)snprintf(text + len, room - len, "it %s", picture_rank_does(p, r, words));
+            len +=
+                (size_t)snprintf(text + len, room - len, "it %s", picture_rank_does(p, r, words));
         else
-            len += (size_t)snprintf(text + len, room - len, "%srank %" JSON_INTEGER_FORMAT " %s", n > 1 ? ", " : "",
-                                    p->ranks[r].number, picture_rank_does(p, r, words));
+            len += (size_t)snprintf(text + len, room - len, "%srank %" JSON_INTEGER_FORMAT " %s",
+                                    n > 1 ? ", " : "", p->ranks[r].number,
+                                    picture_rank_does(p, r, words));
     }
     if (n > MAX_DESCRIBED && len < room)
         snprintf(text + len, room - len, ", and so on");
@@ -142,7 +154,8 @@ static void append_marked(const struct picture *p, const bool *marked, json_t *r
 
 static void say_missing(struct picture *p, const struct gathering *g)
 {
-    char missing[PICTURE_WORDS], inside[PICTURE_WORDS], comm[PICTURE_WORDS], age[HUMAN_ROOM], does[PICTURE_TEXT / 2] = "";
+    char missing[PICTURE_WORDS], inside[PICTURE_WORDS], comm[PICTURE_WORDS], age[HUMAN_ROOM],
+        does[PICTURE_TEXT / 2] = "";
 
     if (g->n_missing == 0)
         return;
@@ -150,10 +163,12 @@ static void say_missing(struct picture *p, const struct gathering *g)
     describe_missing(p, g, does, sizeof does);
     picture_ranks(p, g->waiting, inside);
     bool one = g->n_missing == 1;
-    json_t *ranks = picture_say(p, "absent", "%s %s not %s %s on %s, in which %s wait%s, the first for %s: %s",
-                                picture_ranks(p, g->missing, missing), one ? "has" : "have",
-                                is_persistent(g) ? "started what was made with" : "entered", picture_text(g->first->row, "call"),
-                                where(g, comm), inside, inside[4] == 's' ? "" : "s", age, does);
+    json_t *ranks =
+        picture_say(p, "absent", "%s %s not %s %s on %s, in which %s wait%s, the first for %s: %s",
+                    picture_ranks(p, g->missing, missing), one ? "has" : "have",
+                    is_persistent(g) ? "started what was made with" : "entered",
+                    picture_text(g->first->row, "call"), where(g, comm), inside,
+                    inside[4] == 's' ? "" : "s", age, does);
     append_marked(p, g->missing, ranks);
 }
 
@@ -189,7 +204,8 @@ static const char **functions_of(const struct picture *p, const struct gathering
 /* Ranks that came to one and the same collective by different functions. */
 static size_t say_different(struct picture *p, const struct gathering *g)
 {
-    bool *here = picture_zeroed(p->n_ranks, sizeof *here), *told = picture_zeroed(p->n_ranks, sizeof *told);
+    bool *here = picture_zeroed(p->n_ranks, sizeof *here),
+         *told = picture_zeroed(p->n_ranks, sizeof *told);
     const char **functions = functions_of(p, g);
     char list[PICTURE_TEXT / 2] = "", names[PICTURE_WORDS], comm[PICTURE_WORDS];
     size_t n_functions = 0, len = 0;
@@ -204,11 +220,13 @@ static size_t say_different(struct picture *p, const struct gathering *g)
         }
         n_functions++;
         if (len < sizeof list)
-            len += (size_t)snprintf(list + len, sizeof list - len, "%s%s %.40s", len ? ", " : "", picture_ranks(p, here, names),
-                                    functions[r]);
+            len += (size_t)snprintf(list + len, sizeof list - len, "%s%s %.40s", len ? ", " : "",
+                                    picture_ranks(p, here, names), functions[r]);
     }
     if (n_functions > 1)
-        append_marked(p, told, picture_say(p, "collective", "ranks call different collectives on %s: %s", where(g, comm), list));
+        append_marked(p, told,
+                      picture_say(p, "collective", "ranks call different collectives on %s: %s",
+                                  where(g, comm), list));
     free(functions);
     free(here);
     free(told);
@@ -286,9 +304,12 @@ void absent_from_messages(struct picture *p)
         if (first < 0)
             continue;
         picture_ranks(p, waiting, names);
-        json_t *ranks = picture_say(p, "computing", "rank %" JSON_INTEGER_FORMAT " %s, and %s wait%s for it: rank %" JSON_INTEGER_FORMAT " %s",
-                                    p->ranks[r].number, picture_rank_does(p, r, does), names, names[4] == 's' ? "" : "s",
-                                    p->ranks[first].number, picture_rank_does(p, (size_t)first, example));
+        json_t *ranks = picture_say(p, "computing",
+                                    "rank %" JSON_INTEGER_FORMAT
+                                    " %s, and %s wait%s for it: rank %" JSON_INTEGER_FORMAT " %s",
+                                    p->ranks[r].number, picture_rank_does(p, r, does), names,
+                                    names[4] == 's' ? "" : "s", p->ranks[first].number,
+                                    picture_rank_does(p, (size_t)first, example));
         json_array_append_new(ranks, json_integer(p->ranks[r].number));
         append_marked(p, waiting, ranks);
     }

@@ -17,7 +17,8 @@
 #define ANSWER_MAX_BYTES (256u << 20)
 #define READ_BYTES       (256u << 10)
 
-size_t motetctl_ask_scan(const char *unix_sockets, unsigned uid, motetctl_ask_found_fn *found, void *arg)
+size_t motetctl_ask_scan(const char *unix_sockets, unsigned uid, motetctl_ask_found_fn *found,
+                         void *arg)
 {
     char prefix[32];
     size_t n = 0;
@@ -108,8 +109,9 @@ static int read_line(int fd, struct bytes *line, uint64_t deadline_ns)
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         uint64_t now_ns = clock_now_ns();
-        int ready =
-            now_ns < deadline_ns ? poll(&p, 1, (int)((deadline_ns - now_ns) / CLOCK_NS_PER_MS) + 1) : 0;
+        int ready = now_ns < deadline_ns
+                        ? poll(&p, 1, (int)((deadline_ns - now_ns) / CLOCK_NS_PER_MS) + 1)
+                        : 0;
         if (ready == 0)
             return -ETIMEDOUT;
         ssize_t got = ready < 0 ? -1 : read(fd, part, sizeof part);
@@ -149,26 +151,30 @@ static void explain_gaps(json_t *answer, char *text, size_t room)
     json_array_foreach(errors, i, error) {
         const char *node = json_string_value(json_object_get(error, "node"));
         if (n < room)
-            n += (size_t)snprintf(text + n, room - n, "%snode %s: %s", i ? "; " : "", node ? node : "?", error_text(error));
+            n += (size_t)snprintf(text + n, room - n, "%snode %s: %s", i ? "; " : "",
+                                  node ? node : "?", error_text(error));
     }
     if (json_is_true(json_object_get(answer, "truncated")) && n < room)
         snprintf(text + n, room - n, "%sthere are more rows (see --limit)", n ? "; " : "");
 }
 
-int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_answer, char *why, size_t room)
+int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_answer, char *why,
+                       size_t room)
 {
     json_error_t error;
     json_t *answer = json_loadb(line, n, 0, &error);
     int rc = 0;
 
-    json_t *version = json_object_get(answer, "version"), *answer_id = json_object_get(answer, "id");
+    json_t *version = json_object_get(answer, "version"),
+           *answer_id = json_object_get(answer, "id");
     if (!answer) {
         snprintf(why, room, "the answer is not JSON: %s", error.text);
         rc = -EPROTO;
     } else if (!json_is_integer(version) || json_integer_value(version) != MOTETCTL_ASK_VERSION) {
-        snprintf(why, room,
-                 "the daemon speaks another version of the status protocol than the %d of this motetctl",
-                 MOTETCTL_ASK_VERSION);
+        snprintf(
+            why, room,
+            "the daemon speaks another version of the status protocol than the %d of this motetctl",
+            MOTETCTL_ASK_VERSION);
         rc = -EPROTONOSUPPORT;
     } else if (json_is_integer(answer_id) && json_integer_value(answer_id) != id) {
         snprintf(why, room, "the answer belongs to another request");
@@ -186,7 +192,8 @@ int motetctl_ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_a
     return rc;
 }
 
-int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_answer, char *why, size_t room)
+int motetctl_ask(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_answer, char *why,
+                 size_t room)
 {
     uint64_t deadline_ns = clock_now_ns() + timeout_ns;
     json_int_t id = json_integer_value(json_object_get(request, "id"));

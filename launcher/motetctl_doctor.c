@@ -17,9 +17,10 @@ static const char *text_of(const json_t *row, const char *key)
     return s ? s : "";
 }
 
-static void add(json_t *rows, const char *node, const char *check, const char *state, const char *advice, const char *fmt, ...)
-    __attribute__((format(printf, 6, 7)));
-static void add(json_t *rows, const char *node, const char *check, const char *state, const char *advice, const char *fmt, ...)
+static void add(json_t *rows, const char *node, const char *check, const char *state,
+                const char *advice, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+static void add(json_t *rows, const char *node, const char *check, const char *state,
+                const char *advice, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -27,8 +28,8 @@ static void add(json_t *rows, const char *node, const char *check, const char *s
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "node", node, "check", check, "state", state, "text", text,
-                                          "advice", advice));
+    json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "node", node, "check",
+                                          check, "state", state, "text", text, "advice", advice));
 }
 
 static void compare_versions(json_t *rows)
@@ -50,11 +51,12 @@ static void compare_versions(json_t *rows)
             continue;
         }
         n_other++;
-        add(rows, text_of(row, "node"), "version", "warn", "install the same version on all nodes", "%s, but node %s has %s", version,
-            first_node, first);
+        add(rows, text_of(row, "node"), "version", "warn", "install the same version on all nodes",
+            "%s, but node %s has %s", version, first_node, first);
     }
     if (first && n_other == 0)
-        add(rows, "*", "version", "ok", NULL, "%s on %zu node%s", first, n_same, n_same == 1 ? "" : "s");
+        add(rows, "*", "version", "ok", NULL, "%s on %zu node%s", first, n_same,
+            n_same == 1 ? "" : "s");
 }
 
 static void compare_clocks(json_t *rows, int64_t asked_ms, int64_t answered_ms)
@@ -67,20 +69,27 @@ static void compare_clocks(json_t *rows, int64_t asked_ms, int64_t answered_ms)
         if (!json_is_integer(clock))
             continue;
         int64_t there = json_integer_value(clock);
-        int64_t off = there < asked_ms ? there - asked_ms : there > answered_ms ? there - answered_ms : 0;
+        int64_t off = there < asked_ms      ? there - asked_ms
+                      : there > answered_ms ? there - answered_ms
+                                            : 0;
         n_seen++;
         if (off >= -CLOCK_SLACK_MS && off <= CLOCK_SLACK_MS)
             continue;
         n_off++;
-        human_duration((off < 0 ? -off : off) > INT64_MAX / CLOCK_NS_PER_MS ? INT64_MAX : (off < 0 ? -off : off) * CLOCK_NS_PER_MS, text);
-        add(rows, text_of(row, "node"), "clock", "warn", "run a time service (chrony, systemd-timesyncd) on all nodes",
+        human_duration((off < 0 ? -off : off) > INT64_MAX / CLOCK_NS_PER_MS
+                           ? INT64_MAX
+                           : (off < 0 ? -off : off) * CLOCK_NS_PER_MS,
+                       text);
+        add(rows, text_of(row, "node"), "clock", "warn",
+            "run a time service (chrony, systemd-timesyncd) on all nodes",
             "its clock is %s %s this one's", text, off < 0 ? "behind" : "ahead of");
     }
     if (n_seen > 0 && n_off == 0)
         add(rows, "*", "clock", "ok", NULL, "all within a second");
 }
 
-void motetctl_doctor_compare(json_t *rows, const json_t *errors, int64_t asked_ms, int64_t answered_ms)
+void motetctl_doctor_compare(json_t *rows, const json_t *errors, int64_t asked_ms,
+                             int64_t answered_ms)
 {
     const json_t *error;
     size_t i;
@@ -88,7 +97,8 @@ void motetctl_doctor_compare(json_t *rows, const json_t *errors, int64_t asked_m
     compare_versions(rows);
     compare_clocks(rows, asked_ms, answered_ms);
     json_array_foreach(errors, i, error)
-        add(rows, text_of(error, "node"), "answer", "fail", "see whether its daemon runs, and the way to it (motetctl routes)", "%s",
+        add(rows, text_of(error, "node"), "answer", "fail",
+            "see whether its daemon runs, and the way to it (motetctl routes)", "%s",
             text_of(error, "message"));
 }
 
@@ -136,6 +146,7 @@ size_t motetctl_doctor_show(const json_t *rows, FILE *to)
         }
         fputc('\n', to);
     }
-    fprintf(to, "%zu ok, %zu to look at, %zu failed\n", json_array_size(rows) - n_warn - n_fail, n_warn, n_fail);
+    fprintf(to, "%zu ok, %zu to look at, %zu failed\n", json_array_size(rows) - n_warn - n_fail,
+            n_warn, n_fail);
     return n_fail;
 }

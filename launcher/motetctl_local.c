@@ -18,7 +18,8 @@ static void add_library(json_t *row)
 {
     char path[PATH_MAX], text[8192] = "";
     int version = 0, subversion = 0, length, major, minor;
-    if (node_daemon_beside(MOTET_LIBDIR_RELATIVE "/libmpi_abi.so.1", "../client/libmpi_abi.so.1", path, sizeof path) < 0)
+    if (node_daemon_beside(MOTET_LIBDIR_RELATIVE "/libmpi_abi.so.1", "../client/libmpi_abi.so.1",
+                           path, sizeof path) < 0)
         snprintf(path, sizeof path, "%s/libmpi_abi.so.1", MOTET_LIBDIR);
     json_object_set_new(row, "library", json_string(path));
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -30,8 +31,8 @@ static void add_library(json_t *row)
     *(void **)&get_text = dlsym(library, "MPI_Get_library_version");
     *(void **)&get_version = dlsym(library, "MPI_Get_version");
     *(void **)&get_abi = dlsym(library, "MPI_Abi_get_version");
-    if (!get_text || !get_version || !get_abi || get_text(text, &length) || get_version(&version, &subversion) ||
-        get_abi(&major, &minor)) {
+    if (!get_text || !get_version || !get_abi || get_text(text, &length) ||
+        get_version(&version, &subversion) || get_abi(&major, &minor)) {
         json_object_set_new(row, "library_says", json_string("no library of the standard ABI"));
     } else {
         json_object_set_new(row, "library_says", json_string(text));
@@ -67,8 +68,9 @@ static json_t *variable_rows(void)
     for (size_t i = 0; i < n_variables; i++) {
         const struct variable *v = &variables[i];
         const char *value = getenv(v->name);
-        json_array_append_new(rows, json_pack("{s:s, s:s?, s:s, s:s, s:s}", "variable", v->name, "value", value, "default", v->otherwise,
-                                              "read_by", v->reader, "meaning", v->meaning));
+        json_array_append_new(rows, json_pack("{s:s, s:s?, s:s, s:s, s:s}", "variable", v->name,
+                                              "value", value, "default", v->otherwise, "read_by",
+                                              v->reader, "meaning", v->meaning));
     }
     return rows;
 }
@@ -78,5 +80,6 @@ json_t *motetctl_local(void)
     json_t *row = json_pack("{s:s}", "version", MOTET_VERSION);
     add_library(row);
     add_providers(row);
-    return json_pack("[{s:s, s:[o]}, {s:s, s:o}]", "subject", "installation", "rows", row, "subject", "variables", "rows", variable_rows());
+    return json_pack("[{s:s, s:[o]}, {s:s, s:o}]", "subject", "installation", "rows", row,
+                     "subject", "variables", "rows", variable_rows());
 }

@@ -4,6 +4,6 @@
 
 #include <jansson.h>
 
-/* Two tables as motetctl_show() takes them: the installation (version, library, ABI, thread level, providers) and the variables with
- * their values. A new reference; never NULL. */
+/* Two tables as motetctl_show() takes them: the installation (version, library, ABI, thread level,
+ * providers) and the variables with their values. A new reference; never NULL. */
 json_t *motetctl_local(void);

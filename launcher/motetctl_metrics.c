@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* Of a channel's counters: how much there is now. All others only grow. */
-static const char *const gauges[] = {"blocks_free", "blocks_total", "out_queued", "held_bytes", "flows_active", "jobs"};
+static const char *const gauges[] = {"blocks_free", "blocks_total", "out_queued",
+                                     "held_bytes",  "flows_active", "jobs"};
 
 static const char *text_of(const json_t *row, const char *key)
 {
@@ -70,7 +71,8 @@ static void print_channels(const struct metrics_rows *r, FILE *to)
     }
 }
 
-static void one(const struct metrics_rows *r, FILE *to, const char *name, const char *help, double value)
+static void one(const struct metrics_rows *r, FILE *to, const char *name, const char *help,
+                double value)
 {
     family(to, name, "gauge", help);
     fputs(name, to);
@@ -88,11 +90,14 @@ static void print_daemon(const struct metrics_rows *r, FILE *to)
             daemon = json_object_get(row, "counters");
     if (!daemon)
         return;
-    one(r, to, "motet_uptime_seconds", "since the daemon's start", (double)json_integer_value(json_object_get(daemon, "uptime_ms")) / 1e3);
-    one(r, to, "motet_jobs_here", "jobs with ranks on this node", (double)json_integer_value(json_object_get(daemon, "jobs_here")));
+    one(r, to, "motet_uptime_seconds", "since the daemon's start",
+        (double)json_integer_value(json_object_get(daemon, "uptime_ms")) / 1e3);
+    one(r, to, "motet_jobs_here", "jobs with ranks on this node",
+        (double)json_integer_value(json_object_get(daemon, "jobs_here")));
     one(r, to, "motet_jobs_home", "jobs whose mpiexec is on this node",
         (double)json_integer_value(json_object_get(daemon, "jobs_home")));
-    one(r, to, "motet_clients", "connections of ranks and mpiexec", (double)json_integer_value(json_object_get(daemon, "clients")));
+    one(r, to, "motet_clients", "connections of ranks and mpiexec",
+        (double)json_integer_value(json_object_get(daemon, "clients")));
 }
 
 static void print_nodes(const struct metrics_rows *r, FILE *to)
@@ -105,12 +110,15 @@ static void print_nodes(const struct metrics_rows *r, FILE *to)
         fputs("motet_node_reachable", to);
         label(to, "{", "node", r->node);
         label(to, ",", "to", text_of(row, "node"));
-        fprintf(to, "} %d\n", strcmp(text_of(row, "state"), "reachable") == 0 || strcmp(text_of(row, "state"), "self") == 0);
+        fprintf(to, "} %d\n",
+                strcmp(text_of(row, "state"), "reachable") == 0 ||
+                    strcmp(text_of(row, "state"), "self") == 0);
     }
 }
 
 /* This node's own links. */
-static void print_links(const struct metrics_rows *r, const char *name, const char *help, bool rtt, FILE *to)
+static void print_links(const struct metrics_rows *r, const char *name, const char *help, bool rtt,
+                        FILE *to)
 {
     const json_t *row;
     size_t i;
@@ -124,9 +132,12 @@ static void print_links(const struct metrics_rows *r, const char *name, const ch
         label(to, ",", "to", text_of(row, "to"));
         label(to, ",", "network", text_of(row, "network"));
         if (rtt)
-            fprintf(to, "} %.6f\n", (double)json_integer_value(json_object_get(row, "rtt_us")) / 1e6);
+            fprintf(to, "} %.6f\n",
+                    (double)json_integer_value(json_object_get(row, "rtt_us")) / 1e6);
         else
-            fprintf(to, "} %d\n", json_is_true(json_object_get(row, "both_ways")) && strcmp(text_of(row, "control"), "up") == 0);
+            fprintf(to, "} %d\n",
+                    json_is_true(json_object_get(row, "both_ways")) &&
+                        strcmp(text_of(row, "control"), "up") == 0);
     }
 }
 
@@ -149,7 +160,8 @@ static void print_ranks(const struct metrics_rows *r, FILE *to)
     }
     one(r, to, "motet_ranks", "ranks on this node that have not exited", (double)n_alive);
     one(r, to, "motet_ranks_waiting", "of them in a blocking call of MPI", (double)n_waiting);
-    one(r, to, "motet_longest_wait_seconds", "how long one of them has been there", (double)longest_ms / 1e3);
+    one(r, to, "motet_longest_wait_seconds", "how long one of them has been there",
+        (double)longest_ms / 1e3);
 }
 
 void motetctl_metrics_print(const struct metrics_rows *rows, FILE *to)

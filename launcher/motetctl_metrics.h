@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Status data of one node in Prometheus' text format (exposition format 0.0.4), as the textfile collector of its node exporter reads
- * it. Used by motetctl; knows no socket.
+ * Status data of one node in Prometheus' text format (exposition format 0.0.4), as the textfile
+ * collector of its node exporter reads it. Used by motetctl; knows no socket.
  */
 #pragma once
 

@@ -8,7 +8,8 @@
 
 #include "launcher/motetctl_waits.h"
 
-const char *const picture_moods[MOOD_N] = {"computing", "waiting", "stopped", "out of MPI", "ended", "unseen"};
+const char *const picture_moods[MOOD_N] = {"computing",  "waiting", "stopped",
+                                           "out of MPI", "ended",   "unseen"};
 
 /* ---- values ---- */
 
@@ -51,16 +52,19 @@ void *picture_zeroed(size_t n, size_t size)
 
 /* ---- making it ---- */
 
-/* In a blocking call. A rank that sleeps wakes once a second to look around, so one of two looks may miss it. */
+/* In a blocking call. A rank that sleeps wakes once a second to look around, so one of two looks
+ * may miss it. */
 static bool is_in_mpi(const json_t *row, const json_t *later)
 {
-    return json_is_true(json_object_get(row, "waiting")) || json_is_true(json_object_get(later, "waiting"));
+    return json_is_true(json_object_get(row, "waiting")) ||
+           json_is_true(json_object_get(later, "waiting"));
 }
 
 /* And nothing has come or gone since then. */
 static bool stays_in_mpi(const json_t *row, const json_t *later)
 {
-    return is_in_mpi(row, later) && picture_same(row, later, "sent_messages") && picture_same(row, later, "received_messages") &&
+    return is_in_mpi(row, later) && picture_same(row, later, "sent_messages") &&
+           picture_same(row, later, "received_messages") &&
            picture_same(row, later, "sent_bytes") && picture_same(row, later, "received_bytes");
 }
 
@@ -79,20 +83,23 @@ static enum picture_mood mood_of(const json_t *row, const json_t *later)
 
 static bool asleep(const json_t *row, const json_t *later)
 {
-    return strcmp(picture_text(row, "process"), "sleeping") == 0 && strcmp(picture_text(later, "process"), "sleeping") == 0 &&
+    return strcmp(picture_text(row, "process"), "sleeping") == 0 &&
+           strcmp(picture_text(later, "process"), "sleeping") == 0 &&
            json_is_integer(json_object_get(row, "cpu_ms")) && picture_same(row, later, "cpu_ms");
 }
 
 static int by_number(const void *a, const void *b)
 {
-    json_int_t x = ((const struct picture_rank *)a)->number, y = ((const struct picture_rank *)b)->number;
+    json_int_t x = ((const struct picture_rank *)a)->number,
+               y = ((const struct picture_rank *)b)->number;
     return (x > y) - (x < y);
 }
 
 ssize_t picture_find_rank(const struct picture *p, json_int_t number)
 {
     struct picture_rank key = {.number = number};
-    const struct picture_rank *r = p->n_ranks ? bsearch(&key, p->ranks, p->n_ranks, sizeof key, by_number) : NULL;
+    const struct picture_rank *r =
+        p->n_ranks ? bsearch(&key, p->ranks, p->n_ranks, sizeof key, by_number) : NULL;
     return r ? r - p->ranks : -1;
 }
 
@@ -119,14 +126,16 @@ static void take_ranks(struct picture *p, const json_t *rows, const json_t *late
             continue;
         /* Both are in the order of jobs and ranks; who is missing later has ended. */
         while ((again = json_array_get(later, k)) != NULL &&
-               (!picture_of_job(p, again) || picture_number(again, "rank") < picture_number(row, "rank")))
+               (!picture_of_job(p, again) ||
+                picture_number(again, "rank") < picture_number(row, "rank")))
             k++;
         bool there = again && picture_number(again, "rank") == picture_number(row, "rank");
-        p->ranks[p->n_ranks++] = (struct picture_rank){.number = picture_number(row, "rank"),
-                                                       .node = picture_text(row, "node"),
-                                                       .mood = there ? mood_of(again, row) : MOOD_GONE,
-                                                       .in_mpi = there && is_in_mpi(row, again),
-                                                       .asleep = there && asleep(row, again)};
+        p->ranks[p->n_ranks++] =
+            (struct picture_rank){.number = picture_number(row, "rank"),
+                                  .node = picture_text(row, "node"),
+                                  .mood = there ? mood_of(again, row) : MOOD_GONE,
+                                  .in_mpi = there && is_in_mpi(row, again),
+                                  .asleep = there && asleep(row, again)};
     }
     qsort(p->ranks, p->n_ranks, sizeof *p->ranks, by_number);
 }
@@ -141,7 +150,8 @@ static void take_unseen(struct picture *p)
         const json_t *peer = json_object_get(row, "peer_world");
         if (picture_of_job(p, row) && json_is_integer(peer) && json_integer_value(peer) >= 0 &&
             picture_find_rank(p, json_integer_value(peer)) < 0)
-            p->ranks[n++] = (struct picture_rank){.number = json_integer_value(peer), .node = "", .mood = MOOD_UNSEEN};
+            p->ranks[n++] = (struct picture_rank){
+                .number = json_integer_value(peer), .node = "", .mood = MOOD_UNSEEN};
     }
     qsort(p->ranks + n_seen, n - n_seen, sizeof *p->ranks, by_number);
     for (i = n_seen; i < n; i++)
@@ -154,14 +164,16 @@ static int by_rank_and_communicator(const void *a, const void *b)
 {
     const struct picture_member *x = a, *y = b;
     int order = (x->rank > y->rank) - (x->rank < y->rank);
-    return order ? order : (x->communicator > y->communicator) - (x->communicator < y->communicator);
+    return order ? order
+                 : (x->communicator > y->communicator) - (x->communicator < y->communicator);
 }
 
 const json_t *picture_member_of(const struct picture *p, size_t rank, json_int_t communicator)
 {
     struct picture_member key = {.rank = rank, .communicator = communicator};
     const struct picture_member *m =
-        p->n_members ? bsearch(&key, p->members, p->n_members, sizeof key, by_rank_and_communicator) : NULL;
+        p->n_members ? bsearch(&key, p->members, p->n_members, sizeof key, by_rank_and_communicator)
+                     : NULL;
     return m ? m->row : NULL;
 }
 
@@ -172,9 +184,11 @@ static void take_members(struct picture *p, const json_t *rows)
 
     p->members = picture_zeroed(json_array_size(rows), sizeof *p->members);
     json_array_foreach(rows, i, row) {
-        ssize_t rank = picture_of_job(p, row) ? picture_find_rank(p, picture_number(row, "rank")) : -1;
+        ssize_t rank =
+            picture_of_job(p, row) ? picture_find_rank(p, picture_number(row, "rank")) : -1;
         if (rank >= 0)
-            p->members[p->n_members++] = (struct picture_member){(size_t)rank, picture_number(row, "communicator"), row};
+            p->members[p->n_members++] =
+                (struct picture_member){(size_t)rank, picture_number(row, "communicator"), row};
     }
     qsort(p->members, p->n_members, sizeof *p->members, by_rank_and_communicator);
 }
@@ -203,7 +217,8 @@ static void take_queues(struct picture *p)
     p->calls = picture_zeroed(json_array_size(p->queues), sizeof *p->calls);
     json_array_foreach(p->queues, i, row) {
         const char *queue = picture_text(row, "queue");
-        ssize_t from = picture_of_job(p, row) ? picture_find_rank(p, picture_number(row, "rank")) : -1;
+        ssize_t from =
+            picture_of_job(p, row) ? picture_find_rank(p, picture_number(row, "rank")) : -1;
         if (from < 0 || strcmp(queue, "unexpected") == 0)
             continue;
         if (json_is_string(json_object_get(row, "call"))) {
@@ -221,10 +236,12 @@ static void take_queues(struct picture *p)
     qsort(p->calls, p->n_calls, sizeof *p->calls, by_rank);
 }
 
-/* Who is in young calls only does not wait for long; where no calls are shown, who waits for young requests only. */
+/* Who is in young calls only does not wait for long; where no calls are shown, who waits for young
+ * requests only. */
 static void drop_young(struct picture *p)
 {
-    json_int_t *edge_ms = picture_zeroed(p->n_ranks, sizeof *edge_ms), *call_ms = picture_zeroed(p->n_ranks, sizeof *call_ms);
+    json_int_t *edge_ms = picture_zeroed(p->n_ranks, sizeof *edge_ms),
+               *call_ms = picture_zeroed(p->n_ranks, sizeof *call_ms);
     bool *has_call = picture_zeroed(p->n_ranks, sizeof *has_call);
     size_t n = 0;
 
@@ -241,7 +258,8 @@ static void drop_young(struct picture *p)
     }
     for (size_t r = 0; r < p->n_ranks; r++) {
         struct picture_rank *rank = &p->ranks[r];
-        bool young = has_call[r] ? call_ms[r] < MOTETCTL_WAITS_MS : rank->has_edges && edge_ms[r] < MOTETCTL_WAITS_MS;
+        bool young = has_call[r] ? call_ms[r] < MOTETCTL_WAITS_MS
+                                 : rank->has_edges && edge_ms[r] < MOTETCTL_WAITS_MS;
         if (rank->mood == MOOD_WAITING && young)
             rank->mood = MOOD_FREE;
     }
@@ -254,8 +272,8 @@ static void drop_young(struct picture *p)
     free(has_call);
 }
 
-void picture_make(const char *job, const json_t *ranks, const json_t *queues, const json_t *communicators, const json_t *later,
-                  struct picture *ret_picture)
+void picture_make(const char *job, const json_t *ranks, const json_t *queues,
+                  const json_t *communicators, const json_t *later, struct picture *ret_picture)
 {
     *ret_picture = (struct picture){.job = job, .queues = queues, .findings = json_array()};
     take_ranks(ret_picture, ranks, later);
@@ -278,7 +296,8 @@ void picture_free(struct picture *p)
 const struct picture_edge *picture_edges_of(const struct picture *p, size_t rank, size_t *ret_n)
 {
     struct picture_edge key = {.from = rank};
-    const struct picture_edge *e = p->n_edges ? bsearch(&key, p->edges, p->n_edges, sizeof key, by_from) : NULL;
+    const struct picture_edge *e =
+        p->n_edges ? bsearch(&key, p->edges, p->n_edges, sizeof key, by_from) : NULL;
 
     *ret_n = 0;
     if (!e)
@@ -293,7 +312,8 @@ const struct picture_edge *picture_edges_of(const struct picture *p, size_t rank
 const struct picture_call *picture_calls_of(const struct picture *p, size_t rank, size_t *ret_n)
 {
     struct picture_call key = {.rank = rank};
-    const struct picture_call *c = p->n_calls ? bsearch(&key, p->calls, p->n_calls, sizeof key, by_rank) : NULL;
+    const struct picture_call *c =
+        p->n_calls ? bsearch(&key, p->calls, p->n_calls, sizeof key, by_rank) : NULL;
 
     *ret_n = 0;
     if (!c)
@@ -305,7 +325,8 @@ const struct picture_call *picture_calls_of(const struct picture *p, size_t rank
     return c;
 }
 
-const struct picture_call *picture_call_of(const struct picture *p, size_t rank, const json_t *entry)
+const struct picture_call *picture_call_of(const struct picture *p, size_t rank,
+                                           const json_t *entry)
 {
     size_t n;
     const struct picture_call *calls = picture_calls_of(p, rank, &n), *best = NULL;
@@ -315,7 +336,8 @@ const struct picture_call *picture_call_of(const struct picture *p, size_t rank,
         bool fits = entry && c->collective == picture_is_collective(entry);
         if (!c->waits || (best && best_fits && !fits))
             continue;
-        if (!best || (fits && !best_fits) || picture_number(c->row, "age_ms") > picture_number(best->row, "age_ms"))
+        if (!best || (fits && !best_fits) ||
+            picture_number(c->row, "age_ms") > picture_number(best->row, "age_ms"))
             best = c;
         best_fits = best == c ? fits : best_fits;
     }
@@ -327,7 +349,8 @@ static bool is_wait(const struct picture_call *c)
     return c->waits && strncmp(picture_text(c->row, "call"), "MPI_Wait", 8) == 0;
 }
 
-const struct picture_call *picture_wait_of(const struct picture *p, const struct picture_call *collective)
+const struct picture_call *picture_wait_of(const struct picture *p,
+                                           const struct picture_call *collective)
 {
     size_t n;
     const struct picture_call *calls = picture_calls_of(p, collective->rank, &n);
@@ -351,7 +374,8 @@ json_t *picture_say(struct picture *p, const char *kind, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    json_array_append_new(p->findings, json_pack("{s:s, s:o, s:s}", "kind", kind, "ranks", ranks, "text", text));
+    json_array_append_new(p->findings,
+                          json_pack("{s:s, s:o, s:s}", "kind", kind, "ranks", ranks, "text", text));
     return ranks;
 }
 
@@ -393,8 +417,10 @@ const char *picture_doing(const json_t *row)
     return "request";
 }
 
-/* "in MPI_Barrier on MPI_COMM_WORLD", "in MPI_Wait for MPI_Ibarrier on MPI_COMM_WORLD", "in MPI_Recv, receive from rank 3, tag 7". */
-static const char *in_call(const struct picture *p, size_t rank, const struct picture_call *call, char text[PICTURE_WORDS])
+/* "in MPI_Barrier on MPI_COMM_WORLD", "in MPI_Wait for MPI_Ibarrier on MPI_COMM_WORLD", "in
+ * MPI_Recv, receive from rank 3, tag 7". */
+static const char *in_call(const struct picture *p, size_t rank, const struct picture_call *call,
+                           char text[PICTURE_WORDS])
 {
     char comm[PICTURE_WORDS], tag[32], peer[40] = "any rank";
     const char *function = call ? picture_text(call->row, "call") : "MPI";
@@ -404,7 +430,8 @@ static const char *in_call(const struct picture *p, size_t rank, const struct pi
 
     snprintf(text, PICTURE_WORDS, "in %.40s", function);
     if (call && call->collective) {
-        snprintf(text, PICTURE_WORDS, "in %.40s on %.120s", function, picture_comm(call->row, comm));
+        snprintf(text, PICTURE_WORDS, "in %.40s on %.120s", function,
+                 picture_comm(call->row, comm));
         return text;
     }
     while (e < end && picture_is_collective(e->row))
@@ -413,13 +440,15 @@ static const char *in_call(const struct picture *p, size_t rank, const struct pi
         if (e->to >= 0)
             snprintf(peer, sizeof peer, "rank %" JSON_INTEGER_FORMAT, p->ranks[e->to].number);
         snprintf(text, PICTURE_WORDS, "in %.40s, %s %s %s, %s", function, picture_doing(e->row),
-                 strstr(picture_doing(e->row), "send") ? "to" : "from", peer, picture_tag(e->row, tag));
+                 strstr(picture_doing(e->row), "send") ? "to" : "from", peer,
+                 picture_tag(e->row, tag));
         return text;
     }
     while (c < last && (c->waits || !c->collective))
         c++;
     if (c < last && call && is_wait(call))
-        snprintf(text, PICTURE_WORDS, "in %.40s for %.40s on %.120s", function, picture_text(c->row, "call"), picture_comm(c->row, comm));
+        snprintf(text, PICTURE_WORDS, "in %.40s for %.40s on %.120s", function,
+                 picture_text(c->row, "call"), picture_comm(c->row, comm));
     return text;
 }
 
@@ -432,7 +461,8 @@ static const char *in_calls(const struct picture *p, size_t rank, char text[PICT
 
     for (const struct picture_call *c = calls; c < calls + n && len < PICTURE_WORDS; c++)
         if (c->waits)
-            len += (size_t)snprintf(text + len, PICTURE_WORDS - len, "%s%s", len ? " and " : "", in_call(p, rank, c, one));
+            len += (size_t)snprintf(text + len, PICTURE_WORDS - len, "%s%s", len ? " and " : "",
+                                    in_call(p, rank, c, one));
     return len ? text : in_call(p, rank, NULL, text);
 }
 
@@ -442,7 +472,9 @@ const char *picture_rank_does(const struct picture *p, size_t rank, char text[PI
 
     switch (p->ranks[rank].mood) {
     case MOOD_FREE:
-        return p->ranks[rank].in_mpi ? "goes on in MPI" : p->ranks[rank].asleep ? "sleeps outside MPI" : "computes";
+        return p->ranks[rank].in_mpi   ? "goes on in MPI"
+               : p->ranks[rank].asleep ? "sleeps outside MPI"
+                                       : "computes";
     case MOOD_STOPPED:
         return "is stopped by a signal";
     case MOOD_LEFT:
@@ -470,17 +502,19 @@ const char *picture_ranks(const struct picture *p, const bool *marked, char text
         size_t end = r;
         if (!marked[r])
             continue;
-        while (end + 1 < p->n_ranks && marked[end + 1] && p->ranks[end + 1].number == p->ranks[end].number + 1)
+        while (end + 1 < p->n_ranks && marked[end + 1] &&
+               p->ranks[end + 1].number == p->ranks[end].number + 1)
             end++;
         if (n_rows++ == PICTURE_NAMED) {
             snprintf(text + len, PICTURE_WORDS - len, " and more");
             return text;
         }
         /* Sixteen rows of two numbers of seven digits leave room. */
-        len += (size_t)snprintf(text + len, PICTURE_WORDS - len, "%s%" JSON_INTEGER_FORMAT, n_rows > 1 ? ", " : "", p->ranks[r].number);
+        len += (size_t)snprintf(text + len, PICTURE_WORDS - len, "%s%" JSON_INTEGER_FORMAT,
+                                n_rows > 1 ? ", " : "", p->ranks[r].number);
         if (end > r && len < PICTURE_WORDS)
-            len += (size_t)snprintf(text + len, PICTURE_WORDS - len, "%s%" JSON_INTEGER_FORMAT, end == r + 1 ? ", " : "-",
-                                    p->ranks[end].number);
+            len += (size_t)snprintf(text + len, PICTURE_WORDS - len, "%s%" JSON_INTEGER_FORMAT,
+                                    end == r + 1 ? ", " : "-", p->ranks[end].number);
         if (len >= PICTURE_WORDS)
             return text;
         r = end;

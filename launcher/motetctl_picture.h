@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The picture of one job that motetctl_waits.c and motetctl_absent.c look at: its ranks and how they are, what each of them waits for, the
- * calls they are in, and their communicators. Made from rows of the status socket, which may be of any kind and form: what does not fit is
- * left out.
+ * The picture of one job that motetctl_waits.c and motetctl_absent.c look at: its ranks and how
+ * they are, what each of them waits for, the calls they are in, and their communicators. Made from
+ * rows of the status socket, which may be of any kind and form: what does not fit is left out.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ struct picture_call {
     bool waits; /* false: runs */
     bool collective;
     json_int_t communicator, sequence; /* of a collective */
-    json_int_t leader;                 /* that makes it the communicator's own; -1: it is not shown */
+    json_int_t leader; /* that makes it the communicator's own; -1: it is not shown */
     const char *form;
     const json_t *row;
 };
@@ -82,10 +82,10 @@ struct picture {
     size_t *stack, n_stack, n_order, n_components;
 };
 
-/* The picture of one job from the rows of these subjects; `later`: ranks once more, half a second later. They stay the caller's, and are used
- * until picture_free. */
-void picture_make(const char *job, const json_t *ranks, const json_t *queues, const json_t *communicators, const json_t *later,
-                  struct picture *ret_picture);
+/* The picture of one job from the rows of these subjects; `later`: ranks once more, half a second
+ * later. They stay the caller's, and are used until picture_free. */
+void picture_make(const char *job, const json_t *ranks, const json_t *queues,
+                  const json_t *communicators, const json_t *later, struct picture *ret_picture);
 /* All but the findings, which are the caller's. */
 void picture_free(struct picture *p);
 
@@ -104,17 +104,21 @@ const struct picture_edge *picture_edges_of(const struct picture *p, size_t rank
 const json_t *picture_member_of(const struct picture *p, size_t rank, json_int_t communicator);
 /* The calls of a rank, side by side. Never NULL. */
 const struct picture_call *picture_calls_of(const struct picture *p, size_t rank, size_t *ret_n);
-/* The call that an entry of the rank's board belongs to, as far as one can tell: of those that it waits in, the oldest that is collective as
- * the entry is, else the oldest. `entry` may be NULL. NULL: none is shown. */
-const struct picture_call *picture_call_of(const struct picture *p, size_t rank, const json_t *entry);
+/* The call that an entry of the rank's board belongs to, as far as one can tell: of those that it
+ * waits in, the oldest that is collective as the entry is, else the oldest. `entry` may be NULL.
+ * NULL: none is shown. */
+const struct picture_call *picture_call_of(const struct picture *p, size_t rank,
+                                           const json_t *entry);
 /* The call that ends when the collective does: itself, or the wait for it. NULL: none. */
-const struct picture_call *picture_wait_of(const struct picture *p, const struct picture_call *collective);
+const struct picture_call *picture_wait_of(const struct picture *p,
+                                           const struct picture_call *collective);
 
 /* Memory that is all zero; ends the program when there is none. */
 void *picture_zeroed(size_t n, size_t size);
 
 /* Adds a finding; returns its list of ranks. */
-json_t *picture_say(struct picture *p, const char *kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+json_t *picture_say(struct picture *p, const char *kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* "tag 7", or "any tag". */
 const char *picture_tag(const json_t *row, char text[32]);

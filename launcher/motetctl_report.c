@@ -20,11 +20,13 @@
 /* The daemons' own limit. */
 #define ALL_ROWS 200000
 
-/* The answer to a question about a subject; NULL with a word about it. `quiet`: the caller tells what is missing. */
+/* The answer to a question about a subject; NULL with a word about it. `quiet`: the caller tells
+ * what is missing. */
 static json_t *fetch(int fd, const char *subject, const char *node, const char *job, bool quiet)
 {
     static json_int_t id;
-    json_t *request = json_pack("{s:s, s:I, s:i}", "get", subject, "id", ++id, "limit", ALL_ROWS), *answer = NULL;
+    json_t *request = json_pack("{s:s, s:I, s:i}", "get", subject, "id", ++id, "limit", ALL_ROWS),
+           *answer = NULL;
     char text[512] = "";
 
     if (node)
@@ -61,7 +63,8 @@ int motetctl_report_waits(int fd, const struct motetctl_report *what)
         later = fetch(fd, "ranks", NULL, what->job, true);
     }
     if (later) {
-        json_t *waits = motetctl_waits(data_of(ranks), data_of(queues), data_of(communicators), data_of(later));
+        json_t *waits =
+            motetctl_waits(data_of(ranks), data_of(queues), data_of(communicators), data_of(later));
         if (what->job && json_array_size(waits) == 0) {
             fprintf(stderr, "motetctl: job %s has no ranks here, or is not yours\n", what->job);
         } else if (what->json) {
@@ -138,7 +141,8 @@ int motetctl_report_metrics(int fd, const struct motetctl_report *what)
         if (!answers[i])
             code = EXIT_FAILED;
         else if (!node)
-            node = json_string_value(json_object_get(json_array_get(data_of(answers[0]), 0), "node"));
+            node =
+                json_string_value(json_object_get(json_array_get(data_of(answers[0]), 0), "node"));
     }
     if (code == 0) {
         struct metrics_rows rows = {.node = node ? node : "?",

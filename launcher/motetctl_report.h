@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The commands of motetctl that put several questions to the daemon and make one picture of the answers. */
+/* The commands of motetctl that put several questions to the daemon and make one picture of the
+ * answers. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +12,8 @@ struct motetctl_report {
     bool json;
 };
 
-/* fd: the status socket. Each returns the exit code of motetctl; what is missing in the answers is said on standard error. */
+/* fd: the status socket. Each returns the exit code of motetctl; what is missing in the answers is
+ * said on standard error. */
 int motetctl_report_waits(int fd, const struct motetctl_report *what);
 int motetctl_report_doctor(int fd, const struct motetctl_report *what);
 int motetctl_report_metrics(int fd, const struct motetctl_report *what);

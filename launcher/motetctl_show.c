@@ -52,7 +52,8 @@ static enum unit unit_of(const char *key)
     const struct suffix *suffix = suffix_of(key);
     const char *last = strrchr(key, '.');
 
-    if (strcmp(last ? last + 1 : key, "bytes") == 0 || strncmp(last ? last + 1 : key, "bytes_", 6) == 0)
+    if (strcmp(last ? last + 1 : key, "bytes") == 0 ||
+        strncmp(last ? last + 1 : key, "bytes_", 6) == 0)
         return UNIT_BYTES;
     return suffix ? suffix->unit : UNIT_NONE;
 }
@@ -182,7 +183,8 @@ static char *value_text(const char *key, json_t *value)
     return joined(&parts, json_is_object(json_array_get(value, 0)) ? ", " : ",");
 }
 
-/* Calls `visit` with every plain value of an object; those of inner objects are named "outer.inner". */
+/* Calls `visit` with every plain value of an object; those of inner objects are named
+ * "outer.inner". */
 typedef void visit_fn(void *arg, const char *key, json_t *value);
 
 static void visit_values(json_t *object, const char *prefix, visit_fn *visit, void *arg)
@@ -245,7 +247,8 @@ static void fill_cell(void *arg, const char *key, json_t *value)
 /* What to call a column: the last part of its key, unless another one ends so too. */
 static const char *short_key(const struct words *columns, size_t column)
 {
-    const char *dot = strrchr(columns->at[column], '.'), *last = dot ? dot + 1 : columns->at[column];
+    const char *dot = strrchr(columns->at[column], '.'),
+               *last = dot ? dot + 1 : columns->at[column];
     size_t n_same = 0;
 
     for (size_t i = 0; i < columns->n; i++) {
@@ -255,8 +258,8 @@ static const char *short_key(const struct words *columns, size_t column)
     return n_same == 1 ? last : columns->at[column];
 }
 
-/* What stands above a column: its key in capitals, without the unit; with a word for it where another column
- * is called so. */
+/* What stands above a column: its key in capitals, without the unit; with a word for it where
+ * another column is called so. */
 static void heading(const struct words *columns, size_t column, char text[KEY_MAX])
 {
     const char *key = short_key(columns, column), *word = "";
@@ -272,7 +275,8 @@ static void heading(const struct words *columns, size_t column, char text[KEY_MA
 }
 
 /* Turned, a column of headings stands at the left and the first row is a row like the others. */
-static void make_table(json_t *rows, const struct words *columns, bool turned, struct table *ret_table)
+static void make_table(json_t *rows, const struct words *columns, bool turned,
+                       struct table *ret_table)
 {
     size_t n_rows = json_array_size(rows), i;
     char text[KEY_MAX];
@@ -296,8 +300,9 @@ static size_t width_limit(FILE *to)
 {
     struct winsize size;
 
-    return isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
-                                                                                              : USUAL_WIDTH;
+    return isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0
+               ? size.ws_col
+               : USUAL_WIDTH;
 }
 
 static void show_rows(json_t *rows, bool turned, FILE *to)
@@ -340,8 +345,9 @@ static size_t common_keys(json_t *row, json_t *other)
     return n;
 }
 
-/* Rows that share less than half of their keys are things of different kinds (flows beside receives): a table for each kind, in the
- * order in which they come. Returns an array of arrays of rows. */
+/* Rows that share less than half of their keys are things of different kinds (flows beside
+ * receives): a table for each kind, in the order in which they come. Returns an array of arrays of
+ * rows. */
 static json_t *split_kinds(json_t *rows)
 {
     json_t *kinds = json_array(), *row, *kind;

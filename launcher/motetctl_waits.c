@@ -23,8 +23,10 @@ static void find_who_can_go_on(struct picture *p)
 
     for (size_t r = 0; r < p->n_ranks; r++) {
         struct picture_rank *rank = &p->ranks[r];
-        /* A stopped one may be continued. Of one that waits with nothing on its board it is not known what for. */
-        rank->can_go_on = rank->mood == MOOD_FREE || rank->mood == MOOD_STOPPED || rank->mood == MOOD_UNSEEN ||
+        /* A stopped one may be continued. Of one that waits with nothing on its board it is not
+         * known what for. */
+        rank->can_go_on = rank->mood == MOOD_FREE || rank->mood == MOOD_STOPPED ||
+                          rank->mood == MOOD_UNSEEN ||
                           (rank->mood == MOOD_WAITING && !rank->has_edges);
         n_free += rank->can_go_on;
     }
@@ -32,7 +34,8 @@ static void find_who_can_go_on(struct picture *p)
         changed = false;
         for (size_t i = 0; i < p->n_edges; i++) {
             const struct picture_edge *e = &p->edges[i];
-            if (!p->ranks[e->from].can_go_on && (e->to < 0 ? n_free > 0 : p->ranks[e->to].can_go_on)) {
+            if (!p->ranks[e->from].can_go_on &&
+                (e->to < 0 ? n_free > 0 : p->ranks[e->to].can_go_on)) {
                 p->ranks[e->from].can_go_on = changed = true;
                 n_free++;
             }
@@ -42,11 +45,14 @@ static void find_who_can_go_on(struct picture *p)
 
 /* ---- findings ---- */
 
-/* How an unexpected message fails to be what a receive waits for; NULL: they have nothing in common. */
+/* How an unexpected message fails to be what a receive waits for; NULL: they have nothing in
+ * common. */
 static const char *difference(const json_t *receive, const json_t *message)
 {
-    bool source = picture_same(receive, message, "peer_world") || strcmp(picture_text(receive, "peer"), "any") == 0;
-    bool tag = picture_same(receive, message, "tag") || strcmp(picture_text(receive, "tag"), "any") == 0;
+    bool source = picture_same(receive, message, "peer_world") ||
+                  strcmp(picture_text(receive, "peer"), "any") == 0;
+    bool tag =
+        picture_same(receive, message, "tag") || strcmp(picture_text(receive, "tag"), "any") == 0;
     bool comm = picture_same(receive, message, "communicator");
 
     if (picture_is_collective(receive) != picture_is_collective(message))
@@ -62,7 +68,8 @@ static const char *difference(const json_t *receive, const json_t *message)
 static void find_mismatches(struct picture *p, const struct picture_edge *e)
 {
     json_int_t rank = p->ranks[e->from].number;
-    char wanted[32], tag[32], comm[PICTURE_WORDS], other[PICTURE_WORDS], size[HUMAN_ROOM], from[40] = "any rank";
+    char wanted[32], tag[32], comm[PICTURE_WORDS], other[PICTURE_WORDS], size[HUMAN_ROOM],
+        from[40] = "any rank";
     const json_t *message;
     size_t i;
     int n = 0;
@@ -70,7 +77,8 @@ static void find_mismatches(struct picture *p, const struct picture_edge *e)
     if (e->to >= 0)
         snprintf(from, sizeof from, "rank %" JSON_INTEGER_FORMAT, p->ranks[e->to].number);
     json_array_foreach(p->queues, i, message) {
-        if (n == MAX_BESIDE || !picture_of_job(p, message) || picture_number(message, "rank") != rank ||
+        if (n == MAX_BESIDE || !picture_of_job(p, message) ||
+            picture_number(message, "rank") != rank ||
             strcmp(picture_text(message, "queue"), "unexpected") != 0)
             continue;
         const char *how = difference(e->row, message);
@@ -79,25 +87,33 @@ static void find_mismatches(struct picture *p, const struct picture_edge *e)
         n++;
         json_t *ranks;
         if (picture_is_collective(e->row) && picture_is_collective(message)) {
-            ranks = picture_say(p, "collective",
-                         "rank %" JSON_INTEGER_FORMAT " waits for %s in a collective operation on %s, and has a message of another "
-                         "one from there: the ranks call different collectives, or in another order",
-                         rank, from, picture_comm(e->row, comm));
+            ranks = picture_say(
+                p, "collective",
+                "rank %" JSON_INTEGER_FORMAT
+                " waits for %s in a collective operation on %s, and has a message of another "
+                "one from there: the ranks call different collectives, or in another order",
+                rank, from, picture_comm(e->row, comm));
         } else if (!how[0]) {
             bool there = picture_is_collective(message);
-            ranks = picture_say(p, "mismatch",
-                         "rank %" JSON_INTEGER_FORMAT " waits for %s from %s in %s; from rank %" JSON_INTEGER_FORMAT
-                         " lies a message %s: %s",
-                         rank, there ? picture_tag(e->row, wanted) : "a collective operation", from, picture_comm(e->row, comm),
-                         picture_number(message, "peer_world"), there ? "of a collective operation" : picture_tag(message, tag),
-                         there ? "it has gone on to that" : "it is not in that operation yet, or in none");
+            ranks = picture_say(
+                p, "mismatch",
+                "rank %" JSON_INTEGER_FORMAT
+                " waits for %s from %s in %s; from rank %" JSON_INTEGER_FORMAT
+                " lies a message %s: %s",
+                rank, there ? picture_tag(e->row, wanted) : "a collective operation", from,
+                picture_comm(e->row, comm), picture_number(message, "peer_world"),
+                there ? "of a collective operation" : picture_tag(message, tag),
+                there ? "it has gone on to that" : "it is not in that operation yet, or in none");
         } else {
             human_bytes((uint64_t)picture_number(message, "bytes"), size);
-            ranks = picture_say(p, "mismatch",
-                         "rank %" JSON_INTEGER_FORMAT " waits for %s from %s in %s; unexpected beside it lies a message %s: %s from rank "
-                         "%" JSON_INTEGER_FORMAT " in %s, %s",
-                         rank, picture_tag(e->row, wanted), from, picture_comm(e->row, comm), how, picture_tag(message, tag),
-                         picture_number(message, "peer_world"), picture_comm(message, other), size);
+            ranks = picture_say(
+                p, "mismatch",
+                "rank %" JSON_INTEGER_FORMAT
+                " waits for %s from %s in %s; unexpected beside it lies a message %s: %s from rank "
+                "%" JSON_INTEGER_FORMAT " in %s, %s",
+                rank, picture_tag(e->row, wanted), from, picture_comm(e->row, comm), how,
+                picture_tag(message, tag), picture_number(message, "peer_world"),
+                picture_comm(message, other), size);
         }
         json_array_append_new(ranks, json_integer(rank));
         json_array_append(ranks, json_object_get(message, "peer_world"));
@@ -108,8 +124,10 @@ static void find_mismatches(struct picture *p, const struct picture_edge *e)
 static void find_waits_for_the_gone(struct picture *p)
 {
     bool *waiting = picture_zeroed(p->n_ranks, sizeof *waiting);
-    static const char *const kinds[MOOD_N] = {
-        [MOOD_STOPPED] = "stopped", [MOOD_LEFT] = "gone", [MOOD_GONE] = "gone", [MOOD_UNSEEN] = "unseen"};
+    static const char *const kinds[MOOD_N] = {[MOOD_STOPPED] = "stopped",
+                                              [MOOD_LEFT] = "gone",
+                                              [MOOD_GONE] = "gone",
+                                              [MOOD_UNSEEN] = "unseen"};
     char names[PICTURE_WORDS], does[PICTURE_WORDS];
 
     for (size_t r = 0; r < p->n_ranks; r++) {
@@ -123,9 +141,9 @@ static void find_waits_for_the_gone(struct picture *p)
         if (!any)
             continue;
         picture_ranks(p, waiting, names);
-        json_t *ranks = picture_say(p, kinds[p->ranks[r].mood],
-                                    "%s wait%s for rank %" JSON_INTEGER_FORMAT ", which %s", names, names[4] == 's' ? "" : "s",
-                                    p->ranks[r].number, picture_rank_does(p, r, does));
+        json_t *ranks = picture_say(
+            p, kinds[p->ranks[r].mood], "%s wait%s for rank %" JSON_INTEGER_FORMAT ", which %s",
+            names, names[4] == 's' ? "" : "s", p->ranks[r].number, picture_rank_does(p, r, does));
         for (size_t k = 0; k < p->n_ranks; k++)
             if (waiting[k])
                 json_array_append_new(ranks, json_integer(p->ranks[k].number));
@@ -134,7 +152,8 @@ static void find_waits_for_the_gone(struct picture *p)
     free(waiting);
 }
 
-/* Tarjan's strongly connected components (1972), with a stack of its own: a job may be a long chain. */
+/* Tarjan's strongly connected components (1972), with a stack of its own: a job may be a long
+ * chain. */
 struct frame {
     size_t rank, next;
 };
@@ -197,7 +216,8 @@ static void find_components(struct picture *p)
     free(p->stack);
 }
 
-/* One circle through the component of `start`: from each rank along the first edge that stays in it. */
+/* One circle through the component of `start`: from each rank along the first edge that stays in
+ * it. */
 static void describe_circle(struct picture *p, size_t start, bool certain)
 {
     char path[1024] = "", tag[32];
@@ -210,7 +230,8 @@ static void describe_circle(struct picture *p, size_t start, bool certain)
         while (!seen[at]) {
             size_t n_edges, i = 0;
             const struct picture_edge *e = picture_edges_of(p, at, &n_edges);
-            while (i < n_edges && (e[i].to < 0 || p->ranks[e[i].to].component != p->ranks[at].component))
+            while (i < n_edges &&
+                   (e[i].to < 0 || p->ranks[e[i].to].component != p->ranks[at].component))
                 i++;
             if (i == n_edges) {
                 free(seen);
@@ -218,22 +239,27 @@ static void describe_circle(struct picture *p, size_t start, bool certain)
             }
             seen[at] = true;
             if (round == 1 && n++ < PICTURE_NAMED && len < sizeof path)
-                len += (size_t)snprintf(path + len, sizeof path - len,
-                                        "%srank %" JSON_INTEGER_FORMAT " waits for rank %" JSON_INTEGER_FORMAT " (%s, %s)",
-                                        len ? ", " : "", p->ranks[at].number, p->ranks[e[i].to].number,
-                                        picture_doing(e[i].row), picture_is_collective(e[i].row) ? "collective" : picture_tag(e[i].row, tag));
+                len += (size_t)snprintf(
+                    path + len, sizeof path - len,
+                    "%srank %" JSON_INTEGER_FORMAT " waits for rank %" JSON_INTEGER_FORMAT
+                    " (%s, %s)",
+                    len ? ", " : "", p->ranks[at].number, p->ranks[e[i].to].number,
+                    picture_doing(e[i].row),
+                    picture_is_collective(e[i].row) ? "collective" : picture_tag(e[i].row, tag));
             at = (size_t)e[i].to;
         }
     }
-    json_t *ranks = picture_say(p, certain ? "deadlock" : "circle", "%s%s%s", path, n > PICTURE_NAMED ? ", and so on" : "",
-                         certain ? "" : "; one of them waits for others too, so it may still go on");
+    json_t *ranks = picture_say(
+        p, certain ? "deadlock" : "circle", "%s%s%s", path, n > PICTURE_NAMED ? ", and so on" : "",
+        certain ? "" : "; one of them waits for others too, so it may still go on");
     for (size_t r = 0; r < p->n_ranks; r++)
         if (p->ranks[r].component == p->ranks[start].component)
             json_array_append_new(ranks, json_integer(p->ranks[r].number));
     free(seen);
 }
 
-/* Ranks that never go on but are in no circle: they wait for one, or for any rank when none is left that could send. */
+/* Ranks that never go on but are in no circle: they wait for one, or for any rank when none is left
+ * that could send. */
 static void describe_hangers_on(struct picture *p, const bool *in_circle)
 {
     char names[256] = "";
@@ -243,12 +269,16 @@ static void describe_hangers_on(struct picture *p, const bool *in_circle)
         if (p->ranks[r].mood != MOOD_WAITING || p->ranks[r].can_go_on || in_circle[r])
             continue;
         if (n++ < PICTURE_NAMED)
-            len += (size_t)snprintf(names + len, sizeof names - len, "%s%" JSON_INTEGER_FORMAT, n > 1 ? ", " : "", p->ranks[r].number);
+            len += (size_t)snprintf(names + len, sizeof names - len, "%s%" JSON_INTEGER_FORMAT,
+                                    n > 1 ? ", " : "", p->ranks[r].number);
     }
     if (n == 0)
         return;
-    json_t *ranks = picture_say(p, "stuck", "rank%s %s%s wait%s for what cannot come any more: whoever could send it waits too or is gone",
-                         n == 1 ? "" : "s", names, n > PICTURE_NAMED ? " and more" : "", n == 1 ? "s" : "");
+    json_t *ranks = picture_say(p, "stuck",
+                                "rank%s %s%s wait%s for what cannot come any more: whoever could "
+                                "send it waits too or is gone",
+                                n == 1 ? "" : "s", names, n > PICTURE_NAMED ? " and more" : "",
+                                n == 1 ? "s" : "");
     for (size_t r = 0; r < p->n_ranks; r++)
         if (p->ranks[r].mood == MOOD_WAITING && !p->ranks[r].can_go_on && !in_circle[r])
             json_array_append_new(ranks, json_integer(p->ranks[r].number));
@@ -257,7 +287,8 @@ static void describe_hangers_on(struct picture *p, const bool *in_circle)
 static void find_circles(struct picture *p)
 {
     size_t *sizes = picture_zeroed(p->n_components + 1, sizeof *sizes);
-    bool *in_circle = picture_zeroed(p->n_ranks, sizeof *in_circle), *described = picture_zeroed(p->n_components + 1, sizeof *described);
+    bool *in_circle = picture_zeroed(p->n_ranks, sizeof *in_circle),
+         *described = picture_zeroed(p->n_components + 1, sizeof *described);
 
     for (size_t r = 0; r < p->n_ranks; r++)
         sizes[p->ranks[r].component]++;
@@ -284,16 +315,20 @@ static json_t *wait_row(const struct picture *p, const struct picture_edge *e)
 {
     const struct picture_rank *r = &p->ranks[e->from];
     const struct picture_call *call = picture_call_of(p, e->from, e->row);
-    json_t *row = json_pack("{s:I, s:s, s:s?, s:s}", "rank", r->number, "node", r->node, "call",
-                            call ? picture_text(call->row, "call") : NULL, "waits_in", picture_doing(e->row));
-    static const char *const keys[] = {"peer_world", "communicator", "communicator_name", "collective", "tag", "bytes", "done_bytes",
-                                       "age_ms"};
+    json_t *row =
+        json_pack("{s:I, s:s, s:s?, s:s}", "rank", r->number, "node", r->node, "call",
+                  call ? picture_text(call->row, "call") : NULL, "waits_in", picture_doing(e->row));
+    static const char *const keys[] = {"peer_world", "communicator", "communicator_name",
+                                       "collective", "tag",          "bytes",
+                                       "done_bytes", "age_ms"};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        json_object_set(row, strcmp(keys[i], "peer_world") == 0 ? "for_rank" : keys[i], json_object_get(e->row, keys[i]));
+        json_object_set(row, strcmp(keys[i], "peer_world") == 0 ? "for_rank" : keys[i],
+                        json_object_get(e->row, keys[i]));
     if (e->to < 0 && strcmp(picture_text(e->row, "peer"), "any") == 0)
         json_object_set_new(row, "for_rank", json_string("any"));
-    json_object_set_new(row, "which_is", e->to < 0 ? json_null() : json_string(picture_moods[p->ranks[e->to].mood]));
+    json_object_set_new(row, "which_is",
+                        e->to < 0 ? json_null() : json_string(picture_moods[p->ranks[e->to].mood]));
     return row;
 }
 
@@ -308,13 +343,16 @@ static json_t *job_answer(struct picture *p)
         const struct picture_call *call = picture_call_of(p, r, NULL);
         n_moods[p->ranks[r].mood]++;
         if (p->ranks[r].mood == MOOD_WAITING && !p->ranks[r].has_edges)
-            json_array_append_new(waits, json_pack("{s:I, s:s, s:s?, s:s}", "rank", p->ranks[r].number, "node", p->ranks[r].node, "call",
-                                                   call ? picture_text(call->row, "call") : NULL, "waits_in", "nothing on its board"));
+            json_array_append_new(waits,
+                                  json_pack("{s:I, s:s, s:s?, s:s}", "rank", p->ranks[r].number,
+                                            "node", p->ranks[r].node, "call",
+                                            call ? picture_text(call->row, "call") : NULL,
+                                            "waits_in", "nothing on its board"));
     }
     for (size_t i = 0; i < MOOD_N; i++)
         json_object_set_new(counts, picture_moods[i], json_integer((json_int_t)n_moods[i]));
-    return json_pack("{s:s, s:I, s:o, s:o, s:o}", "job", p->job, "ranks", (json_int_t)p->n_ranks, "of_them", counts, "findings",
-                     p->findings, "waits", waits);
+    return json_pack("{s:s, s:I, s:o, s:o, s:o}", "job", p->job, "ranks", (json_int_t)p->n_ranks,
+                     "of_them", counts, "findings", p->findings, "waits", waits);
 }
 
 /* The findings, what is behind the others first. */
@@ -332,7 +370,8 @@ static json_t *look_at(struct picture *p)
     return job_answer(p);
 }
 
-json_t *motetctl_waits(const json_t *ranks, const json_t *queues, const json_t *communicators, const json_t *later)
+json_t *motetctl_waits(const json_t *ranks, const json_t *queues, const json_t *communicators,
+                       const json_t *later)
 {
     json_t *answer = json_array(), *seen = json_object();
     const json_t *row;
@@ -361,7 +400,8 @@ static void show_counts(const json_t *job, FILE *to)
     for (size_t m = 0; m < MOOD_N; m++) {
         if (picture_number(of_them, picture_moods[m]) == 0)
             continue;
-        fprintf(to, "%s%" JSON_INTEGER_FORMAT " %s", between, picture_number(of_them, picture_moods[m]), picture_moods[m]);
+        fprintf(to, "%s%" JSON_INTEGER_FORMAT " %s", between,
+                picture_number(of_them, picture_moods[m]), picture_moods[m]);
         between = ", ";
     }
     fputs("\n", to);
@@ -377,12 +417,15 @@ void motetctl_waits_show(const json_t *waits, FILE *to)
         fputs("no job runs here\n", to);
     json_array_foreach(waits, i, job) {
         const json_t *findings = json_object_get(job, "findings");
-        bool waiting = picture_number(json_object_get(job, "of_them"), picture_moods[MOOD_WAITING]) > 0;
+        bool waiting =
+            picture_number(json_object_get(job, "of_them"), picture_moods[MOOD_WAITING]) > 0;
         fprintf(to, "%sjob %s: ", i ? "\n" : "", picture_text(job, "job"));
         json_array_foreach(findings, k, finding)
             fprintf(to, "%s: %s\n", picture_text(finding, "kind"), picture_text(finding, "text"));
         if (json_array_size(findings) == 0)
-            fputs(waiting ? "no deadlock: all that wait can go on when those that compute do\n" : "nobody waits for long\n", to);
+            fputs(waiting ? "no deadlock: all that wait can go on when those that compute do\n"
+                          : "nobody waits for long\n",
+                  to);
         show_counts(job, to);
         if (json_array_size(json_object_get(job, "waits")) > 0)
             motetctl_show(json_object_get(job, "waits"), to);

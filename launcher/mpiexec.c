@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpiexec (also motetrun and mpirun): reads the command line, finds the daemon of this node or starts a
- * private one, submits the job and stays with it (run.c). What it prints on its own account goes to stderr;
- * stdout is the ranks'.
+ * mpiexec (also motetrun and mpirun): reads the command line, finds the daemon of this node or
+ * starts a private one, submits the job and stays with it (run.c). What it prints on its own
+ * account goes to stderr; stdout is the ranks'.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 #define EXIT_USAGE     2
 #define EXIT_NO_DAEMON 1
 
-/* Descriptors 0 to 2 must be taken before anything is opened, or a socket would become someone's standard
- * output. */
+/* Descriptors 0 to 2 must be taken before anything is opened, or a socket would become someone's
+ * standard output. */
 static void ensure_stdio(void)
 {
     for (int fd = 0; fd < 3; fd++) {
@@ -33,8 +33,8 @@ static void ensure_stdio(void)
     }
 }
 
-/* The current directory by the name that the user knows it by, if PWD is right: other nodes may see the same
- * link, and not the mount behind it. */
+/* The current directory by the name that the user knows it by, if PWD is right: other nodes may see
+ * the same link, and not the mount behind it. */
 static const char *current_directory(char *room, size_t n)
 {
     const char *pwd = getenv("PWD");
@@ -63,13 +63,15 @@ static int reach_private(const struct options *o, struct node_daemon *daemon)
     char why[512] = "";
 
     if (!only_local_hosts(o)) {
-        fprintf(stderr, "mpiexec: the job names other nodes, but there is no daemon here that knows them; "
-                        "start motetd on every node, "
-                        "or leave out the hosts\n");
+        fprintf(stderr,
+                "mpiexec: the job names other nodes, but there is no daemon here that knows them; "
+                "start motetd on every node, "
+                "or leave out the hosts\n");
         return -1;
     }
     if (node_daemon_start(daemon, why, sizeof why) < 0) {
-        fprintf(stderr, "mpiexec: no daemon runs on this node, and a private one cannot be started: %s\n",
+        fprintf(stderr,
+                "mpiexec: no daemon runs on this node, and a private one cannot be started: %s\n",
                 why);
         return -1;
     }
@@ -110,7 +112,8 @@ static int take_environment(struct options *o)
     if (!value || !value[0] || o->timeout_ns)
         return 0;
     if (number_parse_seconds(value, &o->timeout_ns) < 0) {
-        fprintf(stderr, "mpiexec: MPIEXEC_TIMEOUT is %.40s: expected seconds, such as 30 or 0.5\n", value);
+        fprintf(stderr, "mpiexec: MPIEXEC_TIMEOUT is %.40s: expected seconds, such as 30 or 0.5\n",
+                value);
         return -EINVAL;
     }
     return 0;
@@ -152,8 +155,8 @@ int main(int argc, char **argv)
     int code = 0;
 
     ensure_stdio();
-    if (options_parse(&options, argc > 0 ? (size_t)argc - 1 : 0, (const char *const *)argv + (argc > 0),
-                      &error) < 0) {
+    if (options_parse(&options, argc > 0 ? (size_t)argc - 1 : 0,
+                      (const char *const *)argv + (argc > 0), &error) < 0) {
         fprintf(stderr, "mpiexec: %s\n", error.text);
         code = EXIT_USAGE;
     } else if (options.action == ACTION_HELP) {

@@ -81,8 +81,8 @@ int node_daemon_program(char *path, size_t room)
     return access(path, X_OK) == 0 ? 0 : -errno;
 }
 
-/* A daemon that was moved together with this program, or not installed at all, is told where its spawner is.
- */
+/* A daemon that was moved together with this program, or not installed at all, is told where its
+ * spawner is. */
 static void tell_spawner(void)
 {
     char path[PATH_MAX];
@@ -110,8 +110,8 @@ static _Noreturn void run_daemon(const char *path, int lifeline, int ready)
     _exit(127);
 }
 
-/* Reads the line that the daemon prints when it is ready. 0, -ETIMEDOUT, or -ECONNRESET when it ended before.
- */
+/* Reads the line that the daemon prints when it is ready. 0, -ETIMEDOUT, or -ECONNRESET when it
+ * ended before. */
 static int read_ready(int fd, char *line, size_t room)
 {
     uint64_t deadline_ns = clock_now_ns() + READY_LIMIT_NS;
@@ -149,7 +149,8 @@ static void explain_end(pid_t pid, int rc, const char *path, char *why, size_t r
         kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
     if (rc == -ETIMEDOUT)
-        snprintf(why, room, "%s did not get ready within %llu s", path, READY_LIMIT_NS / CLOCK_NS_PER_S);
+        snprintf(why, room, "%s did not get ready within %llu s", path,
+                 READY_LIMIT_NS / CLOCK_NS_PER_S);
     else if (WIFSIGNALED(status))
         snprintf(why, room, "%s was killed by signal %d while starting", path, WTERMSIG(status));
     else

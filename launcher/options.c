@@ -42,8 +42,8 @@ static int take_number(struct parser *p, const char *name, const char *text, uin
     return 0;
 }
 
-static int take_choice(struct parser *p, const char *name, const char *text, const char *const *choices,
-                       uint32_t *ret_index)
+static int take_choice(struct parser *p, const char *name, const char *text,
+                       const char *const *choices, uint32_t *ret_index)
 {
     char all[128] = "";
 
@@ -53,7 +53,8 @@ static int take_choice(struct parser *p, const char *name, const char *text, con
             return 0;
         }
         size_t n = strlen(all);
-        snprintf(all + n, sizeof all - n, "%s%s", n ? (choices[i + 1] ? ", " : " or ") : "", choices[i]);
+        snprintf(all + n, sizeof all - n, "%s%s", n ? (choices[i + 1] ? ", " : " or ") : "",
+                 choices[i]);
     }
     return fail(p, "%s " SHOWN ": expected %s", name, text, all);
 }
@@ -108,8 +109,9 @@ static int set_variable(struct parser *p, struct env_options *env, const char *n
                         const char *const *values)
 {
     if (!variable_name_ok(values[0]))
-        return fail(p, "%s " SHOWN ": expected the name of a variable, and its value as the next argument",
-                    name, values[0]);
+        return fail(
+            p, "%s " SHOWN ": expected the name of a variable, and its value as the next argument",
+            name, values[0]);
     words_add_pair(&env->set, values[0], values[1]);
     return 0;
 }
@@ -124,7 +126,8 @@ static int take_genv(struct parser *p, const char *name, const char *const *valu
     return set_variable(p, &p->o->env, name, values);
 }
 
-static int list_variables(struct parser *p, struct env_options *env, const char *name, const char *text)
+static int list_variables(struct parser *p, struct env_options *env, const char *name,
+                          const char *text)
 {
     env->mode = ENV_LIST;
     for (;;) {
@@ -208,8 +211,10 @@ static int take_bind(struct parser *p, const char *name, const char *const *valu
 
 static int take_wait(struct parser *p, const char *name, const char *const *values)
 {
-    static const char *const choices[] = {
-        [WAIT_ADAPTIVE] = "adaptive", [WAIT_SPIN] = "spin", [WAIT_EVENT] = "event", [WAIT_N_MODES] = NULL};
+    static const char *const choices[] = {[WAIT_ADAPTIVE] = "adaptive",
+                                          [WAIT_SPIN] = "spin",
+                                          [WAIT_EVENT] = "event",
+                                          [WAIT_N_MODES] = NULL};
     return take_choice(p, name, values[0], choices, &p->o->wait_mode);
 }
 
@@ -291,7 +296,8 @@ struct option {
 static const struct option table[] = {
     {"n np", "N", OF_PART, take_n,
      "start N ranks of this program (default: one per slot of the hosts given, else 1)"},
-    {"wdir wd", "DIR", OF_PART, take_wdir, "working directory of the ranks (default: the current one)"},
+    {"wdir wd", "DIR", OF_PART, take_wdir,
+     "working directory of the ranks (default: the current one)"},
     {"host hosts H", "A,B:2,...", OF_PART, take_hosts,
      "nodes to run on, each with the number of ranks it takes in its turn (default 1);\n"
      "in the first part: for all parts that name none"},
@@ -302,17 +308,21 @@ static const struct option table[] = {
     {"envall", "", OF_PART, take_envall, "pass on all variables to this program"},
     {"f hostfile machinefile", "FILE", OF_JOB, take_hostfile,
      "file with a host a line: NAME, NAME:SLOTS or NAME slots=N max_slots=N"},
-    {"ppn perhost npernode N", "N", OF_JOB, take_ppn, "ranks in a row on each host, instead of its slots"},
+    {"ppn perhost npernode N", "N", OF_JOB, take_ppn,
+     "ranks in a row on each host, instead of its slots"},
     {"genv", "NAME VALUE", OF_JOB, take_genv, "set a variable for all programs"},
     {"genvlist", "A,B,...", OF_JOB, take_genvlist, "pass on only these variables"},
     {"genvnone", "", OF_JOB, take_genvnone, "pass on no variables"},
     {"genvall", "", OF_JOB, take_genvall, "pass on all variables (default)"},
     {"l prepend-rank tag-output", "", OF_JOB, take_tag,
      "begin every line of output with [rank]; lines stay whole"},
-    {"s stdin", "0|none", OF_JOB, take_stdin, "who reads standard input: rank 0 (default) or nobody"},
+    {"s stdin", "0|none", OF_JOB, take_stdin,
+     "who reads standard input: rank 0 (default) or nobody"},
     {"bind-to", "core|none", OF_JOB, take_bind, "bind each rank to a core (default: none)"},
-    {"wait", "adaptive|spin|event", OF_JOB, take_wait, "how ranks wait for messages (default: adaptive)"},
-    {"timeout", "SECONDS", OF_JOB, take_timeout, "end the job with exit code 124 when it runs longer"},
+    {"wait", "adaptive|spin|event", OF_JOB, take_wait,
+     "how ranks wait for messages (default: adaptive)"},
+    {"timeout", "SECONDS", OF_JOB, take_timeout,
+     "end the job with exit code 124 when it runs longer"},
     {"configfile", "FILE", OF_JOB, take_config, "read the parts from a file, a line each"},
     {"private", "", OF_JOB, take_private, "start a daemon for this job even where one runs"},
     {"v verbose", "", OF_JOB, take_verbose, "say what is done"},
@@ -381,8 +391,9 @@ static int parse_part(struct parser *p, size_t argc, const char *const *argv, si
         if (!option)
             return fail(p, SHOWN ": unknown option (see mpiexec --help)", given);
         if (option->place == OF_JOB && p->o->n_parts > 1)
-            return fail(p, "%s: this option is for the whole job and must stand before the first program",
-                        given);
+            return fail(
+                p, "%s: this option is for the whole job and must stand before the first program",
+                given);
         size_t n = n_arguments(option);
         if (argc - i - 1 < n)
             return fail(p, "%s: expected %s after it", given, option->arguments);
@@ -420,7 +431,8 @@ static void free_part(struct part *part)
     hosts_free(&part->hosts);
 }
 
-/* The parts of a configuration file replace the one that named it, which has only options of the job. */
+/* The parts of a configuration file replace the one that named it, which has only options of the
+ * job. */
 static int check_before_config(struct parser *p)
 {
     const struct part *part = &p->o->parts[0];
@@ -463,7 +475,8 @@ int options_parse(struct options *ret_options, size_t argc, const char *const *a
 {
     struct parser p = {.o = ret_options, .error = ret_error};
 
-    *ret_options = (struct options){.stdin_to_rank0 = true, .wait_mode = WAIT_ADAPTIVE, .env.mode = ENV_ALL};
+    *ret_options =
+        (struct options){.stdin_to_rank0 = true, .wait_mode = WAIT_ADAPTIVE, .env.mode = ENV_ALL};
     int rc = parse_parts(&p, argc, argv);
     if (rc == 0 && ret_options->action == ACTION_RUN)
         share_hosts(ret_options);
@@ -561,7 +574,8 @@ void options_print_help(FILE *to)
                   {OF_JOB, "Options of the job, before the first program:"}};
 
     fputs("Usage: mpiexec [options] program [arguments] [: [options] program [arguments]] ...\n"
-          "Starts an MPI program on this node or on nodes of its cluster. Options take one dash or two.\n",
+          "Starts an MPI program on this node or on nodes of its cluster. Options take one dash or "
+          "two.\n",
           to);
     for (size_t g = 0; g < 2; g++) {
         fprintf(to, "\n%s\n", groups[g].title);
@@ -570,8 +584,10 @@ void options_print_help(FILE *to)
                 print_option(to, &table[i]);
         }
     }
-    fputs("\nThe exit code is that of the first rank that failed, or 128 and the number of the signal that "
+    fputs("\nThe exit code is that of the first rank that failed, or 128 and the number of the "
+          "signal that "
           "killed it.\n"
-          "INT, TERM, USR1, USR2, TSTP and CONT go to all ranks; a second INT or TERM kills them at once.\n",
+          "INT, TERM, USR1, USR2, TSTP and CONT go to all ranks; a second INT or TERM kills them "
+          "at once.\n",
           to);
 }

@@ -14,8 +14,8 @@ void output_init(struct output *o, int fd)
 
     *o = (struct output){.fd = fd};
     if (fstat(fd, &st) == 0)
-        o->is_file =
-            S_ISREG(st.st_mode) || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)); /* /dev/null */
+        o->is_file = S_ISREG(st.st_mode) ||
+                     (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)); /* /dev/null */
 }
 
 int output_flush(struct output *o)

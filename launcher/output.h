@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One of mpiexec's own output streams. It belongs to others as well (the shell, a pipe's other writers), so
- * it stays blocking; to never hang in it, a write follows only a poll and is no longer than a pipe always
- * takes. One thread.
+ * One of mpiexec's own output streams. It belongs to others as well (the shell, a pipe's other
+ * writers), so it stays blocking; to never hang in it, a write follows only a poll and is no longer
+ * than a pipe always takes. One thread.
  */
 #pragma once
 

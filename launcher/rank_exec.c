@@ -25,8 +25,9 @@ static _Noreturn void fail(int pipe_fd, enum rank_exec_step step)
     _exit(127);
 }
 
-/* The spawner ignores or blocks signals; a rank starts with none of that. All are blocked until here: one
- * that was sent meanwhile is neither lost by being ignored nor handled by the spawner's means. */
+/* The spawner ignores or blocks signals; a rank starts with none of that. All are blocked until
+ * here: one that was sent meanwhile is neither lost by being ignored nor handled by the spawner's
+ * means. */
 static void reset_signals(void)
 {
     sigset_t none;
@@ -83,8 +84,9 @@ static bool in_path(const char *name)
 static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, pid_t spawner)
 {
     reset_signals();
-    /* A group of its own, so that signals reach what the rank starts, but the daemon's session: the kernel's autogroups share
-     * the processor out by session, and a yield to a channel thread in another group gives nothing away. */
+    /* A group of its own, so that signals reach what the rank starts, but the daemon's session: the
+     * kernel's autogroups share the processor out by session, and a yield to a channel thread in
+     * another group gives nothing away. */
     if (setpgid(0, 0) < 0)
         fail(pipe_fd, STEP_PREPARE);
     place_stdio(plan->fds, pipe_fd);
@@ -96,14 +98,16 @@ static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, 
     /* As the user: a directory that only root may enter must not open for the rank. */
     if (chdir(plan->wdir) < 0)
         fail(pipe_fd, STEP_DIRECTORY);
-    /* After the change of user, which clears it. The spawner may have died before the call took hold. */
+    /* After the change of user, which clears it. The spawner may have died before the call took
+     * hold. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         fail(pipe_fd, STEP_PREPARE);
     if (getppid() != spawner)
         _exit(127);
     environ = plan->env; /* execvp searches the PATH that the rank will have. */
     execvp(plan->argv[0], plan->argv);
-    /* A directory of PATH that is closed to the user hides a missing program behind another error. */
+    /* A directory of PATH that is closed to the user hides a missing program behind another
+     * error. */
     int error = errno;
     if (error == EACCES && !strchr(plan->argv[0], '/') && !in_path(plan->argv[0]))
         error = ENOENT;
@@ -171,13 +175,15 @@ void rank_exec_unique_env(char **env)
 
     while (env[n])
         n++;
-    /* From the end, so that the last value of a name stays; kept ones gather at the end of the array. */
+    /* From the end, so that the last value of a name stays; kept ones gather at the end of the
+     * array. */
     size_t first_kept = n;
     for (size_t i = n; i-- > 0;) {
         size_t len = strcspn(env[i], "=");
         bool again = false;
         for (size_t k = first_kept; k < n && !again; k++)
-            again = strncmp(env[k], env[i], len) == 0 && (env[k][len] == '=' || env[k][len] == '\0');
+            again =
+                strncmp(env[k], env[i], len) == 0 && (env[k][len] == '=' || env[k][len] == '\0');
         if (!again)
             env[--first_kept] = env[i];
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Starting one rank: fork, become what the daemon asked for, exec. Called by the spawner, which has a single
- * thread, so that everything may be used between fork and exec. The exec pipe closes by itself when exec
- * succeeds and carries one struct rank_exec_failure when a step fails.
+ * Starting one rank: fork, become what the daemon asked for, exec. Called by the spawner, which has
+ * a single thread, so that everything may be used between fork and exec. The exec pipe closes by
+ * itself when exec succeeds and carries one struct rank_exec_failure when a step fails.
  */
 #pragma once
 

@@ -23,8 +23,8 @@
 #define EXIT_LOST    1
 #define EXIT_TIMEOUT 124 /* as timeout(1) */
 #define END_LIMIT_NS (5 * CLOCK_NS_PER_S)
-/* While so much output waits for a slow reader, none is taken from the daemon, which in turn lets the ranks
- * wait. */
+/* While so much output waits for a slow reader, none is taken from the daemon, which in turn lets
+ * the ranks wait. */
 #define OUTPUT_HIGH_BYTES (4u << 20)
 /* After a kill nothing waits for the reader any more: what exceeds this is dropped. */
 #define OUTPUT_DROP_BYTES (64u << 20)
@@ -52,7 +52,8 @@ struct run {
     char failure[256];
 };
 
-/* A line of mpiexec's own goes through the same queue as the ranks', or it could tear one of theirs. */
+/* A line of mpiexec's own goes through the same queue as the ranks', or it could tear one of
+ * theirs. */
 static void say(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static void say(struct run *r, const char *fmt, ...)
@@ -101,7 +102,8 @@ static void end_job(struct run *r, const char *reason, int code)
     r->forced_code = code;
     r->give_up_ns = clock_now_ns() + END_LIMIT_NS;
     if (r->state == RUN_SUBMITTED) {
-        /* Without a job number nothing can be killed by message; the end of the connection does it. */
+        /* Without a job number nothing can be killed by message; the end of the connection does
+         * it. */
         r->exit_code = code;
         r->state = RUN_OVER;
         return;
@@ -115,7 +117,8 @@ static void end_job(struct run *r, const char *reason, int code)
 static void on_submitted(struct run *r, const Motet__Submitted *message)
 {
     if (!message->ok) {
-        say(r, "%s", message->error && message->error[0] ? message->error : "the daemon refused the job");
+        say(r, "%s",
+            message->error && message->error[0] ? message->error : "the daemon refused the job");
         r->exit_code = EXIT_LOST;
         r->state = RUN_OVER;
         return;
@@ -162,7 +165,8 @@ static bool explain_exit(const Motet__RankExit *m, char *text, size_t room)
     }
     if (WIFSIGNALED(status)) {
         snprintf(text, room, "rank %u on node %s was killed by signal %d (%s)%s", m->rank, m->node,
-                 WTERMSIG(status), strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
+                 WTERMSIG(status), strsignal(WTERMSIG(status)),
+                 WCOREDUMP(status) ? ", core dumped" : "");
         return true;
     }
     snprintf(text, room, "rank %u on node %s ended with exit code %d%s", m->rank, m->node,
@@ -208,14 +212,14 @@ static void on_stdio_window(struct run *r, const Motet__StdioWindow *message)
 }
 
 /* Unpacks, hands over, frees; a macro, since every message has a type and functions of its own. */
-#define DISPATCH(name, call)                                                                                 \
-    {                                                                                                        \
-        Motet__##name *message = motet__##call##__unpack(NULL, n, body);                                     \
-        if (!message)                                                                                        \
-            return -EPROTO;                                                                                  \
-        on_##call(r, message);                                                                               \
-        motet__##call##__free_unpacked(message, NULL);                                                       \
-        return 0;                                                                                            \
+#define DISPATCH(name, call)                                                                       \
+    {                                                                                              \
+        Motet__##name *message = motet__##call##__unpack(NULL, n, body);                           \
+        if (!message)                                                                              \
+            return -EPROTO;                                                                        \
+        on_##call(r, message);                                                                     \
+        motet__##call##__free_unpacked(message, NULL);                                             \
+        return 0;                                                                                  \
     }
 
 static int on_frame(struct run *r, uint16_t type, const uint8_t *body, uint32_t n)
@@ -312,8 +316,8 @@ static void flush_outputs(struct run *r, uint64_t now_ns)
             continue;
         if (rc != -EPIPE && i == 0)
             say(r, "cannot write standard output: %s", strerror(-rc));
-        /* As if the ranks wrote to the closed pipe themselves: most end, quietly. Those that ignore the
-         * signal have a moment. */
+        /* As if the ranks wrote to the closed pipe themselves: most end, quietly. Those that ignore
+         * the signal have a moment. */
         if (i == 0 && r->state == RUN_RUNNING) {
             send_signal(r, SIGPIPE, NULL, 0);
             r->nobody_reads_ns = now_ns + NOBODY_READS_NS;
@@ -393,7 +397,8 @@ static void turn(struct run *r)
         on_input(r);
 }
 
-/* Writes what is left, however slow the reader is, unless a signal says that nobody wants it any more. */
+/* Writes what is left, however slow the reader is, unless a signal says that nobody wants it any
+ * more. */
 static void drain_outputs(struct run *r)
 {
     for (int stream = 0; stream < 2; stream++) {
@@ -401,9 +406,10 @@ static void drain_outputs(struct run *r)
             lines_end(&r->lines[stream], rank, &r->out[stream].queue);
     }
     while (output_waits(&r->out[0]) || output_waits(&r->out[1])) {
-        struct pollfd p[] = {{.fd = signals_fd(), .events = POLLIN},
-                             {.fd = output_waits(&r->out[0]) ? r->out[0].fd : -1, .events = POLLOUT},
-                             {.fd = output_waits(&r->out[1]) ? r->out[1].fd : -1, .events = POLLOUT}};
+        struct pollfd p[] = {
+            {.fd = signals_fd(), .events = POLLIN},
+            {.fd = output_waits(&r->out[0]) ? r->out[0].fd : -1, .events = POLLOUT},
+            {.fd = output_waits(&r->out[1]) ? r->out[1].fd : -1, .events = POLLOUT}};
         /* After a kill by the user the last words have a second. */
         int limit_ms = r->n_interrupts > 1 ? 1000 : -1;
         if (poll(p, 3, limit_ms) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpiexec's connection to the daemon: frames out of and into queues, so that the loop never waits for the
- * daemon. One thread.
+ * mpiexec's connection to the daemon: frames out of and into queues, so that the loop never waits
+ * for the daemon. One thread.
  */
 #pragma once
 
@@ -14,7 +14,8 @@
 struct session {
     int fd;
     struct bytes in, out;
-    bool deaf; /* the other side reads no more; what is to be sent is dropped, and reading tells how it ended
+    bool deaf; /* the other side reads no more; what is to be sent is dropped, and reading tells how
+                * it ended
                 */
     size_t taken; /* bytes of `in` that the last frame occupies */
 };
@@ -35,5 +36,6 @@ static inline bool session_has_output(const struct session *s)
 
 /* Reads what is there, a bounded part. 0, or -ECONNRESET at the end, or another negative errno. */
 int session_fill(struct session *s);
-/* The next whole frame; its body stays valid until the next call. 1, 0 when there is none yet, or -EPROTO. */
+/* The next whole frame; its body stays valid until the next call. 1, 0 when there is none yet, or
+ * -EPROTO. */
 int session_next(struct session *s, uint16_t *ret_type, const uint8_t **ret_body, uint32_t *ret_n);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * motet-spawner: forks the ranks. The daemon starts it before it has threads and talks to it over descriptor
- * 3 (frames Spawn, SpawnKill in; Spawned, Exited out). It is a process of its own, with one thread, because
- * forking a process with threads, libfabric's memory registrations and gigabytes of mapped segments is
- * neither safe nor quick, and because it outlives the daemon by the moment that is needed to end every rank:
- * end of file on descriptor 3 means that the daemon is gone.
+ * motet-spawner: forks the ranks. The daemon starts it before it has threads and talks to it over
+ * descriptor 3 (frames Spawn, SpawnKill in; Spawned, Exited out). It is a process of its own, with
+ * one thread, because forking a process with threads, libfabric's memory registrations and
+ * gigabytes of mapped segments is neither safe nor quick, and because it outlives the daemon by the
+ * moment that is needed to end every rank: end of file on descriptor 3 means that the daemon is
+ * gone.
  *
- *  (none) -- Spawn: fork --> STARTING -- exec pipe closed: Spawned --> RUNNING -- waitpid: Exited --> GONE
- *                               `-- exec pipe carries a failure: Spawned with an error ---------------^
+ *      (none) -- Spawn: fork --> STARTING -- exec pipe closed: Spawned --> RUNNING
+ *                                   |                                        |
+ *               exec pipe carries a failure:                          waitpid: Exited
+ *               Spawned with an error                                        v
+ *                                   `---------------------------------->   GONE
  *
- * A job's records stay until the daemon's SpawnKill with SIGKILL, so that descendants of dead ranks are still
- * recognized.
+ * A job's records stay until the daemon's SpawnKill with SIGKILL, so that descendants of dead ranks
+ * are still recognized.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -127,7 +131,8 @@ static void send_message(struct spawner *s, uint16_t type, const ProtobufCMessag
         s->daemon_gone = true;
 }
 
-static void send_spawned(struct spawner *s, uint64_t job, uint32_t rank, pid_t pid, const char *error)
+static void send_spawned(struct spawner *s, uint64_t job, uint32_t rank, pid_t pid,
+                         const char *error)
 {
     Motet__Spawned message = MOTET__SPAWNED__INIT;
 
@@ -161,7 +166,8 @@ static char **with_end(char **strings, size_t n)
 }
 
 /* What the message says about processors. False: not possible, with the reason. */
-static bool plan_binding(const Motet__Spawn *spawn, struct rank_exec_plan *plan, const char **ret_why)
+static bool plan_binding(const Motet__Spawn *spawn, struct rank_exec_plan *plan,
+                         const char **ret_why)
 {
     CPU_ZERO(&plan->cpus);
     for (size_t i = 0; i < spawn->n_cpus; i++) {
@@ -256,7 +262,8 @@ static void on_exec_pipe(struct spawner *s, struct job *job, struct child *child
         return;
     fd_closep(&child->exec_pipe);
     if (n == (ssize_t)sizeof failure) {
-        rank_exec_explain(&failure, child->argv0, child->wdir, child->uid, child->gid, text, sizeof text);
+        rank_exec_explain(&failure, child->argv0, child->wdir, child->uid, child->gid, text,
+                          sizeof text);
         child->state = CHILD_GONE; /* Reaped like the others, but its exit is no news. */
         send_spawned(s, job->id, child->rank, -1, text);
     } else {
@@ -286,7 +293,8 @@ static bool owner_of(void *arg, pid_t pid, bool alive, uint64_t *ret_job, uint32
     return false;
 }
 
-/* To the process group of a living rank; to the process itself while it is not yet the leader of one. */
+/* To the process group of a living rank; to the process itself while it is not yet the leader of
+ * one. */
 static void signal_child(const struct child *child, int signal)
 {
     if (child->state == CHILD_GONE)
@@ -295,9 +303,9 @@ static void signal_child(const struct child *child, int signal)
         kill(child->pid, signal);
 }
 
-/* One more pass over what the filter covers, before any of it can lose its place in the tree: the first stops
- * everything, so that nothing forks behind the second, and a stopped parent still shows whose its children
- * are. Returns whether anything was left. */
+/* One more pass over what the filter covers, before any of it can lose its place in the tree: the
+ * first stops everything, so that nothing forks behind the second, and a stopped parent still shows
+ * whose its children are. Returns whether anything was left. */
 static bool sweep(struct spawner *s, const struct sweep_filter *filter)
 {
     if (sweep_kill(filter, owner_of, s, SIGSTOP) == 0)
@@ -315,7 +323,8 @@ static bool job_has_living(const struct job *job)
     return false;
 }
 
-/* Sweeps, then makes sure of the process groups: where /proc is not readable they are all that is known. */
+/* Sweeps, then makes sure of the process groups: where /proc is not readable they are all that is
+ * known. */
 static void kill_ranks(struct spawner *s, struct job *job, int64_t rank)
 {
     struct sweep_filter filter = {.job = job->id, .rank = rank};
@@ -343,8 +352,8 @@ static void on_kill(struct spawner *s, const Motet__SpawnKill *order)
         }
         return;
     }
-    /* A rank leads a group, in a session whose terminal is not its own, if there is one; where the kernel counts the group as orphaned it
-     * drops SIGTSTP. */
+    /* A rank leads a group, in a session whose terminal is not its own, if there is one; where the
+     * kernel counts the group as orphaned it drops SIGTSTP. */
     int signal = order->signal == SIGTSTP ? SIGSTOP : order->signal;
     list_foreach(it, &job->children) {
         struct child *child = list_entry(it, struct child, node);
@@ -353,8 +362,8 @@ static void on_kill(struct spawner *s, const Motet__SpawnKill *order)
     }
 }
 
-/* Sweeps the jobs that end; forgets those of which nothing is left. With the last job goes also what no job
- * is known to own. Returns whether something is still waited for. */
+/* Sweeps the jobs that end; forgets those of which nothing is left. With the last job goes also
+ * what no job is known to own. Returns whether something is still waited for. */
 static bool sweep_turn(struct spawner *s)
 {
     bool more = false, ended = false;
@@ -464,8 +473,8 @@ static int on_frame(struct spawner *s)
     return rc;
 }
 
-/* Descriptors to watch: the daemon, the signals, and the exec pipes of ranks that are just starting.
- * Allocated anew per turn: starting is rare. Returns NULL when there is no memory. */
+/* Descriptors to watch: the daemon, the signals, and the exec pipes of ranks that are just
+ * starting. Allocated anew per turn: starting is rare. Returns NULL when there is no memory. */
 static struct pollfd *watched(struct spawner *s, nfds_t *ret_n)
 {
     nfds_t n = 2, i = 2;
@@ -539,15 +548,15 @@ static int set_up(struct spawner *s)
         fprintf(stderr, "motet-spawner is started by motetd, with a socket as descriptor 3\n");
         return -EBADF;
     }
-    /* What the daemon's parent left open is nobody's business here, and 0 to 2 must exist before a rank's are
-     * put there. */
+    /* What the daemon's parent left open is nobody's business here, and 0 to 2 must exist before a
+     * rank's are put there. */
     close_range(SPAWNER_FD + 1, ~0u, 0);
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
             return -EBADF;
     }
-    /* Only the daemon's end ends the spawner: a signal to the whole group or slice must not leave ranks
-     * without it. */
+    /* Only the daemon's end ends the spawner: a signal to the whole group or slice must not leave
+     * ranks without it. */
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
     sigemptyset(&child);
@@ -573,8 +582,8 @@ int main(int argc, char **argv)
         log_error("cannot start: %s", strerror(-rc));
         return 1;
     }
-    /* The daemon's word that its last spawner died, with its own process id: orphans of the ranks have become
-     * the daemon's children. */
+    /* The daemon's word that its last spawner died, with its own process id: orphans of the ranks
+     * have become the daemon's children. */
     if (argc > 2 && strcmp(argv[1], "--again") == 0)
         sweep_siblings((pid_t)atoi(argv[2]));
     run(&s);

@@ -18,8 +18,8 @@ static char step(struct split_lines *s)
     return c;
 }
 
-/* Adds what stands between quotes. Within double quotes a backslash takes the next character as it is, if
- * that is a quote or a backslash. -EINVAL: no closing quote. */
+/* Adds what stands between quotes. Within double quotes a backslash takes the next character as it
+ * is, if that is a quote or a backslash. -EINVAL: no closing quote. */
 static int take_quoted(struct split_lines *s, char quote, struct bytes *word)
 {
     for (;;) {

@@ -67,7 +67,8 @@ static void add_exported(struct words *to, const struct words *names, char *cons
         if (pair)
             words_add(to, pair);
         else
-            fprintf(warnings, "mpiexec: -x %s: there is no such variable here, ignoring\n", names->at[i]);
+            fprintf(warnings, "mpiexec: -x %s: there is no such variable here, ignoring\n",
+                    names->at[i]);
     }
 }
 
@@ -118,7 +119,8 @@ static int place(struct options *o, bool on_node, struct words *ret_runs, uint64
 
         *ret_n_ranks += n;
         if (*ret_n_ranks > OPTIONS_MAX_RANKS) {
-            snprintf(error->text, sizeof error->text, "a job has at most %u ranks", OPTIONS_MAX_RANKS);
+            snprintf(error->text, sizeof error->text, "a job has at most %u ranks",
+                     OPTIONS_MAX_RANKS);
             return -EINVAL;
         }
         part->n_ranks = (uint32_t)n;
@@ -141,7 +143,8 @@ static size_t n_parts_with_hosts(const struct options *o)
     return n;
 }
 
-/* A part without hosts beside parts that have some could go anywhere; say so instead of choosing. */
+/* A part without hosts beside parts that have some could go anywhere; say so instead of
+ * choosing. */
 static int check_hosts(const struct options *o, struct options_error *error)
 {
     size_t n_with = n_parts_with_hosts(o);
@@ -160,9 +163,10 @@ static int pack(Motet__Submit *message, struct submit *ret_submit, struct option
     uint8_t *body = n <= FRAME_MAX_BYTES ? malloc(n + 1) : NULL;
 
     if (!body) {
-        snprintf(error->text, sizeof error->text,
-                 "command line and environment are %zu bytes, more than the %u that can be passed on", n,
-                 FRAME_MAX_BYTES);
+        snprintf(
+            error->text, sizeof error->text,
+            "command line and environment are %zu bytes, more than the %u that can be passed on", n,
+            FRAME_MAX_BYTES);
         return -EINVAL;
     }
     motet__submit__pack(message, body);
@@ -185,8 +189,8 @@ static char *job_name(const struct options *o)
     return strndup(slash && slash[1] ? slash + 1 : program, HOSTS_NAME_MAX);
 }
 
-int submit_build(struct options *o, char *const *environment, const char *wdir, bool on_node, FILE *warnings,
-                 struct submit *ret_submit, struct options_error *ret_error)
+int submit_build(struct options *o, char *const *environment, const char *wdir, bool on_node,
+                 FILE *warnings, struct submit *ret_submit, struct options_error *ret_error)
 {
     Motet__Submit message = MOTET__SUBMIT__INIT;
     struct words runs = {0}, base = {0};

@@ -40,8 +40,8 @@ static ssize_t read_file(const char *path, char *buf, size_t room)
     return (ssize_t)n;
 }
 
-/* Parses /proc/PID/stat; the command name in it may contain anything, so what counts starts after the last
- * ')'. */
+/* Parses /proc/PID/stat; the command name in it may contain anything, so what counts starts after
+ * the last ')'. */
 static bool read_process(pid_t pid, struct process *ret_process)
 {
     char path[64], text[1024], state;
@@ -121,10 +121,12 @@ static bool job_of_environment(pid_t pid, uint64_t *ret_job)
     return false;
 }
 
-/* Whether `p` is below `root`, and which rank it comes from (ret_owned false: none known). The steps are
- * bounded: the table is not an instant's picture, so parents in it could form a circle. */
+/* Whether `p` is below `root`, and which rank it comes from (ret_owned false: none known). The
+ * steps are bounded: the table is not an instant's picture, so parents in it could form a
+ * circle. */
 static bool descends(const struct process_table *table, const struct process *p, pid_t root,
-                     sweep_owner_fn *owner, void *arg, bool *ret_owned, uint64_t *ret_job, uint32_t *ret_rank)
+                     sweep_owner_fn *owner, void *arg, bool *ret_owned, uint64_t *ret_job,
+                     uint32_t *ret_rank)
 {
     bool owned = false;
 
@@ -143,8 +145,8 @@ static bool descends(const struct process_table *table, const struct process *p,
 }
 
 /* What sweep_kill does, for the descendants of `root`; never the caller itself. */
-static int sweep_below(pid_t root, const struct sweep_filter *filter, sweep_owner_fn *owner, void *arg,
-                       int signal)
+static int sweep_below(pid_t root, const struct sweep_filter *filter, sweep_owner_fn *owner,
+                       void *arg, int signal)
 {
     struct process_table table = {0};
     pid_t self = getpid();
@@ -157,7 +159,8 @@ static int sweep_below(pid_t root, const struct sweep_filter *filter, sweep_owne
         uint32_t rank = 0;
         bool owned = false;
 
-        if (p->dead || p->pid == self || !descends(&table, p, root, owner, arg, &owned, &job, &rank))
+        if (p->dead || p->pid == self ||
+            !descends(&table, p, root, owner, arg, &owned, &job, &rank))
             continue;
         if (!filter->everything) {
             bool rank_known = owned;
@@ -191,7 +194,8 @@ void sweep_siblings(pid_t parent)
     struct sweep_filter everything = {.everything = true};
     uint64_t until_ns = clock_now_ns() + 2 * CLOCK_NS_PER_S;
 
-    while (getppid() == parent && sweep_below(parent, &everything, owner_nobody, NULL, SIGKILL) > 0 &&
+    while (getppid() == parent &&
+           sweep_below(parent, &everything, owner_nobody, NULL, SIGKILL) > 0 &&
            clock_now_ns() < until_ns)
         poll(NULL, 0, 5);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A list of strings that owns them. Used by the parsers of the launcher. Running out of memory ends the
- * program: a launcher that cannot hold its command line has nothing to clean up. */
+/* A list of strings that owns them. Used by the parsers of the launcher. Running out of memory ends
+ * the program: a launcher that cannot hold its command line has nothing to clean up. */
 #pragma once
 
 #include <stddef.h>

@@ -7,7 +7,8 @@
 
 void bell_wake(const struct bell_ref *ref)
 {
-    /* Only the producer that turns the word wakes: a sleeper costs one system call, however many producers see it. */
+    /* Only the producer that turns the word wakes: a sleeper costs one system call, however many
+     * producers see it. */
     if (atomic_exchange_explicit(&ref->bell->sleeping, 0, memory_order_acq_rel) == 0)
         return;
     if (ref->event_fd >= 0) {
@@ -28,9 +29,9 @@ void bell_sleep_begin(struct bell *bell, bool fenced)
         thread_barrier_all();
     } else {
 #if !defined(__SANITIZE_THREAD__)
-        /* The second look at bell and rings uses acquire and relaxed loads, which C11 lets pass the exchange (and some machines
-         * do so). This is the one stand-alone fence: the race detector needs no help from it, since what it checks is
-         * ordered by `turn`. */
+        /* The second look at bell and rings uses acquire and relaxed loads, which C11 lets pass the
+         * exchange (and some machines do so). This is the one stand-alone fence: the race detector
+         * needs no help from it, since what it checks is ordered by `turn`. */
         atomic_thread_fence(memory_order_seq_cst);
 #endif
     }

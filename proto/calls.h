@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank is doing, as seen from outside: the calls that its threads wait in, the nonblocking and persistent collectives that run, and
- * its communicators with how many collectives it has entered on each. The rank writes; the daemon reads while the rank computes, hangs or
- * is stopped, and believes nothing: it copies an entry, checks it, and drops what changed meanwhile. Two ranks that have counted differently
- * on one communicator show who has not come yet.
+ * What a rank is doing, as seen from outside: the calls that its threads wait in, the nonblocking
+ * and persistent collectives that run, and its communicators with how many collectives it has
+ * entered on each. The rank writes; the daemon reads while the rank computes, hangs or is stopped,
+ * and believes nothing: it copies an entry, checks it, and drops what changed meanwhile. Two ranks
+ * that have counted differently on one communicator show who has not come yet.
  */
 #pragma once
 
@@ -32,11 +33,12 @@ enum calls_form { CALLS_BLOCKING, CALLS_NONBLOCKING, CALLS_PERSISTENT, CALLS_FOR
 
 struct calls_record {
     _Atomic uint32_t state; /* enum calls_state; stored last (release), set to CALLS_FREE first */
-    uint32_t context;       /* context id of the communicator of a collective, else CALLS_NO_CONTEXT */
-    uint32_t form;          /* enum calls_form of a collective */
-    uint32_t sequence;      /* number of the collective on its communicator, from 1; 0: not known, or none */
-    uint64_t since_ns;      /* CLOCK_MONOTONIC(_COARSE) */
-    uint32_t thread;        /* the kernel's number, in the rank's name space */
+    uint32_t context; /* context id of the communicator of a collective, else CALLS_NO_CONTEXT */
+    uint32_t form;    /* enum calls_form of a collective */
+    uint32_t
+        sequence; /* number of the collective on its communicator, from 1; 0: not known, or none */
+    uint64_t since_ns; /* CLOCK_MONOTONIC(_COARSE) */
+    uint32_t thread;   /* the kernel's number, in the rank's name space */
     uint32_t reserved;
     char function[CALLS_FUNCTION]; /* ends with 0 */
     uint8_t reserved1[56];
@@ -51,7 +53,7 @@ struct calls_comm {
     int32_t remote_size;    /* ranks of the other group, 0: none */
     _Atomic uint32_t entered[CALLS_FORMS]; /* collectives begun here; persistent ones: made */
     uint32_t reserved[7];
-    char name[CALLS_NAME]; /* ends with 0; "": none was given */
+    char name[CALLS_NAME];                  /* ends with 0; "": none was given */
     char last[CALLS_FORMS][CALLS_FUNCTION]; /* the last of these functions; ends with 0 */
     uint8_t reserved1[8];
 };

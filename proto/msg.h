@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks say to each other in the payload of a ring slot. The daemon does not look at it. Little endian.
+ * What ranks say to each other in the payload of a ring slot. The daemon does not look at it.
+ * Little endian.
  *
- * RTS   context, source, tag: the envelope. Payload: struct msg_rts, then the first bytes of the message (may be none).
- * PULL  context: the sender's transfer number. Payload: struct msg_pull.
- * DATA  context: the receiver's transfer number; offset = (uint32_t)tag | (uint64_t)order << 32. Payload: the bytes.
- * FINISHED context: the sender's transfer number. No payload: the message was matched and has arrived, the send is complete.
- * CREDIT Payload: struct msg_credit.
+ * RTS       context, source, tag: the envelope. Payload: struct msg_rts, then the first bytes of
+ * the message (may be none). PULL      context: the sender's transfer number. Payload: struct
+ * msg_pull. DATA      context: the receiver's transfer number; offset = (uint32_t)tag |
+ * (uint64_t)order << 32. Payload: the bytes. FINISHED  context: the sender's transfer number. No
+ * payload: the message was matched and has arrived, the send is complete. CREDIT    Payload: struct
+ * msg_credit.
  *
- * Transfer numbers are taken by the rank that uses them and never 0; one that is not known is ignored.
+ * Transfer numbers are taken by the rank that uses them and never 0; one that is not known is
+ * ignored.
  */
 #pragma once
 
 #include <assert.h>
 #include <stdint.h>
 
-#define MSG_RTS_SAME_NODE 0x1u /* `address` may be read by process_vm_readv: the message is one dense run */
-#define MSG_RTS_SYNC      0x2u /* the payload is the whole message; the sender waits for FINISHED */
+/* `address` may be read by process_vm_readv: the message is one dense run */
+#define MSG_RTS_SAME_NODE 0x1u
+/* the payload is the whole message; the sender waits for FINISHED */
+#define MSG_RTS_SYNC 0x2u
 
 struct msg_rts {
-    uint64_t bytes;   /* of the whole message */
-    uint64_t address; /* in the sender's memory, with MSG_RTS_SAME_NODE */
+    uint64_t bytes;    /* of the whole message */
+    uint64_t address;  /* in the sender's memory, with MSG_RTS_SAME_NODE */
     uint32_t transfer; /* the sender's number */
     uint32_t flags;
-    uint32_t record;   /* index + 1 of the sender's queue record, for joint copying; 0: none */
+    uint32_t record; /* index + 1 of the sender's queue record, for joint copying; 0: none */
     uint32_t reserved;
 };
 static_assert(sizeof(struct msg_rts) == 32, "fits into a slot");

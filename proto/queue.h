@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue board: a rank's queues as seen from outside. Each request that waits (posted receive, unexpected message, pending
- * send, rendezvous) owns one record in the rank's segment; the rank writes it, the daemon's control thread scans the board while
- * the rank computes, hangs or is stopped, and believes nothing: it copies a record, checks it, and drops what changed meanwhile.
+ * The queue board: a rank's queues as seen from outside. Each request that waits (posted receive,
+ * unexpected message, pending send, rendezvous) owns one record in the rank's segment; the rank
+ * writes it, the daemon's control thread scans the board while the rank computes, hangs or is
+ * stopped, and believes nothing: it copies a record, checks it, and drops what changed meanwhile.
  * Records are not linked, so there is no pointer to distrust.
  */
 #pragma once
@@ -13,9 +14,9 @@
 
 enum queue_state {
     QUEUE_FREE = 0,
-    QUEUE_POSTED = 1,      /* receive waiting for a message */
-    QUEUE_UNEXPECTED = 2,  /* message waiting for a receive */
-    QUEUE_PENDING = 3,     /* send waiting for room or credit */
+    QUEUE_POSTED = 1,         /* receive waiting for a message */
+    QUEUE_UNEXPECTED = 2,     /* message waiting for a receive */
+    QUEUE_PENDING = 3,        /* send waiting for room or credit */
     QUEUE_RENDEZVOUS_OUT = 4, /* large send: announced or in transfer */
     QUEUE_RENDEZVOUS_IN = 5,  /* large receive in transfer */
     QUEUE_N_STATES
@@ -31,11 +32,13 @@ struct queue_record {
     uint64_t since_ns;      /* CLOCK_MONOTONIC(_COARSE) when it came into this state */
     int32_t peer_world;     /* world rank of the peer, -1 unknown */
     uint32_t call;          /* enum queue_call: what the rank waits in */
-    /* Large messages between ranks of one node are copied by both sides at once, chunk by chunk (client/p2p/joint.c). Set by the
-     * sender before the announcement, then by whoever the comment names; the daemon does not look at them. */
-    _Atomic uint64_t joint_target; /* address of the buffer in the receiver's memory, 0: not yet; receiver */
-    _Atomic uint32_t joint_next;   /* next chunk that nobody has taken; both */
-    _Atomic uint32_t joint_done;   /* chunks that the sender has finished, or JOINT_FAILED; sender */
+    /* Large messages between ranks of one node are copied by both sides at once, chunk by chunk
+     * (client/p2p/joint.c). Set by the sender before the announcement, then by whoever the comment
+     * names; the daemon does not look at them. */
+    _Atomic uint64_t
+        joint_target; /* address of the buffer in the receiver's memory, 0: not yet; receiver */
+    _Atomic uint32_t joint_next; /* next chunk that nobody has taken; both */
+    _Atomic uint32_t joint_done; /* chunks that the sender has finished, or JOINT_FAILED; sender */
 };
 static_assert(sizeof(struct queue_record) == 64, "a record is one cache line");
 

@@ -3,7 +3,8 @@
 
 size_t ring_size(const struct ring_shape *shape)
 {
-    return sizeof(struct ring_shared) + (size_t)shape->n_slots * sizeof(struct ring_slot) + shape->data_bytes;
+    return sizeof(struct ring_shared) + (size_t)shape->n_slots * sizeof(struct ring_slot) +
+           shape->data_bytes;
 }
 
 static uint32_t log2_exact(uint32_t n)
@@ -12,8 +13,8 @@ static uint32_t log2_exact(uint32_t n)
     return (uint32_t)__builtin_ctz(n);
 }
 
-void ring_producer_init(struct ring_producer *p, void *ring, const struct ring_shape *shape, uint32_t *data_end,
-                        const struct bell_ref *bell)
+void ring_producer_init(struct ring_producer *p, void *ring, const struct ring_shape *shape,
+                        uint32_t *data_end, const struct bell_ref *bell)
 {
     struct ring_shared *shared = ring;
 
@@ -34,7 +35,8 @@ bool ring_make_room(struct ring_producer *p, uint32_t len)
     /* acquire: pairs with the release in ring_release. */
     uint32_t head = atomic_load_explicit(&p->shared->head, memory_order_acquire);
 
-    /* The consumer may be hostile or torn by a crash: only a head between the last one and our tail can be true. */
+    /* The consumer may be hostile or torn by a crash: only a head between the last one and our tail
+     * can be true. */
     if (head - p->head_seen > p->tail - p->head_seen)
         return false;
     if (head != p->head_seen) {

@@ -7,18 +7,23 @@
 
 void segment_shape_defaults(struct segment_shape *shape)
 {
-    /* A record per request that waits: 64 Ki of them cost address space only until they are used. */
+    /* A record per request that waits: 64 Ki of them cost address space only until they are
+     * used. */
     shape->board_records = 65536;
-    /* 256 lines of short messages; the data area holds several eager messages and still fits, for all peers of a small job,
-     * into a second-level cache. */
+    /* 256 lines of short messages; the data area holds several eager messages and still fits, for
+     * all peers of a small job, into a second-level cache. */
     shape->local.n_slots = shape->n_local <= 32 ? 256 : 64;
-    shape->local.data_bytes = shape->n_local <= 8 ? 256u << 10 : shape->n_local <= 64 ? 128u << 10 : 64u << 10;
+    shape->local.data_bytes = shape->n_local <= 8    ? 256u << 10
+                              : shape->n_local <= 64 ? 128u << 10
+                                                     : 64u << 10;
     shape->up.n_slots = 512;
     shape->up.data_bytes = 1u << 20;
     shape->down.n_slots = 1024;
     shape->down.data_bytes = 4u << 20;
     /* Half of it is the largest single publication: 64 KiB for each of 8 ranks. */
-    shape->exchange_bytes = shape->n_local <= 16 ? 1u << 20 : shape->n_local <= 64 ? 256u << 10 : 64u << 10;
+    shape->exchange_bytes = shape->n_local <= 16   ? 1u << 20
+                            : shape->n_local <= 64 ? 256u << 10
+                                                   : 64u << 10;
     /* As many as threads of a rank can be expected to run at once. */
     shape->n_lanes = shape->n_local <= 32 ? 8 : shape->n_local <= 96 ? 4 : 1;
 }
@@ -27,23 +32,29 @@ static int ring_shape_check(const struct ring_shape *s)
 {
     if (s->n_slots < 4 || s->n_slots > 65536 || (s->n_slots & (s->n_slots - 1)) != 0)
         return -EINVAL;
-    if (s->data_bytes < 4096 || s->data_bytes > RING_MAX_DATA_BYTES || (s->data_bytes & (s->data_bytes - 1)) != 0)
+    if (s->data_bytes < 4096 || s->data_bytes > RING_MAX_DATA_BYTES ||
+        (s->data_bytes & (s->data_bytes - 1)) != 0)
         return -EINVAL;
     return 0;
 }
 
 int segment_shape_check(const struct segment_shape *shape)
 {
-    if (shape->n_local == 0 || shape->n_local > SEGMENT_MAX_LOCAL || shape->n_world < shape->n_local ||
-        shape->n_world > 1u << 22 || shape->n_nodes == 0 || shape->n_nodes > HOP_MAX_NODES ||
-        shape->n_channels > HOP_MAX_CHANNELS || shape->n_networks > SEGMENT_MAX_NETWORKS || shape->board_records < 64 || shape->board_records > 1u << 20)
+    if (shape->n_local == 0 || shape->n_local > SEGMENT_MAX_LOCAL ||
+        shape->n_world < shape->n_local || shape->n_world > 1u << 22 || shape->n_nodes == 0 ||
+        shape->n_nodes > HOP_MAX_NODES || shape->n_channels > HOP_MAX_CHANNELS ||
+        shape->n_networks > SEGMENT_MAX_NETWORKS || shape->board_records < 64 ||
+        shape->board_records > 1u << 20)
         return -EINVAL;
-    if (shape->exchange_bytes != 0 && (shape->exchange_bytes < 4096 || shape->exchange_bytes > 1u << 26 ||
-                                       (shape->exchange_bytes & (shape->exchange_bytes - 1)) != 0))
+    if (shape->exchange_bytes != 0 &&
+        (shape->exchange_bytes < 4096 || shape->exchange_bytes > 1u << 26 ||
+         (shape->exchange_bytes & (shape->exchange_bytes - 1)) != 0))
         return -EINVAL;
-    if (shape->n_lanes == 0 || shape->n_lanes > SEGMENT_MAX_LANES || segment_first_bit(shape, shape->n_lanes) > BELL_MAX_RINGS)
+    if (shape->n_lanes == 0 || shape->n_lanes > SEGMENT_MAX_LANES ||
+        segment_first_bit(shape, shape->n_lanes) > BELL_MAX_RINGS)
         return -EINVAL;
-    if (ring_shape_check(&shape->local) < 0 || ring_shape_check(&shape->up) < 0 || ring_shape_check(&shape->down) < 0)
+    if (ring_shape_check(&shape->local) < 0 || ring_shape_check(&shape->up) < 0 ||
+        ring_shape_check(&shape->down) < 0)
         return -EINVAL;
     return 0;
 }
@@ -79,7 +90,8 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
 
     l->ranks_off = at = page_align(at);
     l->board_off = page_align(sizeof(struct segment_rank));
-    l->calls_off = l->board_off + page_align(sizeof(struct queue_record) * (size_t)shape->board_records);
+    l->calls_off =
+        l->board_off + page_align(sizeof(struct queue_record) * (size_t)shape->board_records);
     l->rank_stride = l->calls_off + page_align(sizeof(struct calls_board));
     at += l->rank_stride * shape->n_local;
 

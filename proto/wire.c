@@ -6,8 +6,9 @@
 /* CRC-32C (Castagnoli, RFC 3720 appendix B.4), reflected polynomial 0x82f63b78. */
 static uint32_t crc32c_soft(const void *data, size_t n)
 {
-    static const uint32_t nibble[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
-                                        0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
+    static const uint32_t nibble[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
+                                        0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
+                                        0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
                                         0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75};
     const uint8_t *p = data;
     uint32_t crc = ~0u;
@@ -65,7 +66,8 @@ int wire_verify(const struct wire_header *h, size_t n_bytes)
         return WIRE_E_VERSION;
     if (h->check != header_check(h))
         return WIRE_E_CHECK;
-    if (h->type < WIRE_DATA || h->type > WIRE_REFUSE || h->reserved0 || h->reserved1 || h->reserved2)
+    if (h->type < WIRE_DATA || h->type > WIRE_REFUSE || h->reserved0 || h->reserved1 ||
+        h->reserved2)
         return WIRE_E_TYPE;
     if (h->len != n_bytes - sizeof *h)
         return WIRE_E_LENGTH;
@@ -81,5 +83,6 @@ const char *wire_error(int condition)
                                         [WIRE_E_TYPE] = "unknown type or reserved bits set",
                                         [WIRE_E_LENGTH] = "length does not fit"};
 
-    return condition > 0 && condition < (int)(sizeof texts / sizeof *texts) ? texts[condition] : "no error";
+    return condition > 0 && condition < (int)(sizeof texts / sizeof *texts) ? texts[condition]
+                                                                            : "no error";
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the MPI benchmarks share. Each file measure_*.c defines some measures; mpi_measure.c runs the one named on its command line.
- * Plain MPI, so that the same source serves every implementation: compiled once for the standard ABI, once for each other.
+ * What the MPI benchmarks share. Each file measure_*.c defines some measures; mpi_measure.c runs
+ * the one named on its command line. Plain MPI, so that the same source serves every
+ * implementation: compiled once for the standard ABI, once for each other.
  *
  * Results leave as lines "RESULT name size value unit", printed by rank 0.
  */
@@ -28,9 +29,11 @@ double measure_now_us(void);
 double measure_median(double *values, int n);
 /* Rank 0 prints a result; the others do nothing. */
 void measure_print(const char *name, size_t size, double value, const char *unit);
-/* Sizes from the command line, or the given ones (ended by SIZE_MAX). Returns the next one or SIZE_MAX. */
+/* Sizes from the command line, or the given ones (ended by SIZE_MAX). Returns the next one or
+ * SIZE_MAX. */
 size_t measure_next_size(int argc, char **argv, const size_t *defaults, int at);
-/* How often to repeat something that took once_us, so that a batch lasts batch_us; the same on all ranks (rank 0 decides). */
+/* How often to repeat something that took once_us, so that a batch lasts batch_us; the same on all
+ * ranks (rank 0 decides). */
 int measure_repeats(double once_us, double batch_us, int least);
 /* A page-aligned buffer, touched. Ends the program when there is no memory. */
 char *measure_buffer(size_t bytes);

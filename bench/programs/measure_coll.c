@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives over all ranks, each kind blocking and nonblocking (started and waited for at once): mean time of one in a batch of many,
- * the slowest rank counts, median of the batches. The size is that of the message (bcast, reduce, allreduce, scans) or of the block for
- * each rank (all others).
+ * Collectives over all ranks, each kind blocking and nonblocking (started and waited for at once):
+ * mean time of one in a batch of many, the slowest rank counts, median of the batches. The size is
+ * that of the message (bcast, reduce, allreduce, scans) or of the block for each rank (all others).
  */
 #include "measure.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_US 5000.0
+#define BATCH_US  5000.0
 #define MAX_RANKS 1024
 
 /* What the operations work on. */
@@ -26,15 +26,15 @@ static struct {
 #define WORLD MPI_COMM_WORLD
 #define WAIT  MPI_Wait(&at.request, MPI_STATUS_IGNORE)
 /* Both forms of one kind: the arguments before the communicator. */
-#define KIND(name, Name, Iname, ...)                                                                                         \
-    static void name(void)                                                                                                   \
-    {                                                                                                                        \
-        MPI_##Name(__VA_ARGS__, WORLD);                                                                                      \
-    }                                                                                                                        \
-    static void i##name(void)                                                                                                \
-    {                                                                                                                        \
-        MPI_##Iname(__VA_ARGS__, WORLD, &at.request);                                                                        \
-        WAIT;                                                                                                                \
+#define KIND(name, Name, Iname, ...)                                                               \
+    static void name(void)                                                                         \
+    {                                                                                              \
+        MPI_##Name(__VA_ARGS__, WORLD);                                                            \
+    }                                                                                              \
+    static void i##name(void)                                                                      \
+    {                                                                                              \
+        MPI_##Iname(__VA_ARGS__, WORLD, &at.request);                                              \
+        WAIT;                                                                                      \
     }
 
 #define IN       at.in, at.n, MPI_BYTE
@@ -55,7 +55,8 @@ KIND(allgatherv, Allgatherv, Iallgatherv, IN, V(out))
 KIND(alltoall, Alltoall, Ialltoall, IN, OUT)
 KIND(alltoallv, Alltoallv, Ialltoallv, V(in), V(out))
 KIND(alltoallw, Alltoallw, Ialltoallw, W(in), W(out))
-KIND(reduce_scatter, Reduce_scatter, Ireduce_scatter, at.in, at.out, at.double_counts, MPI_DOUBLE, MPI_SUM)
+KIND(reduce_scatter, Reduce_scatter, Ireduce_scatter, at.in, at.out, at.double_counts, MPI_DOUBLE,
+     MPI_SUM)
 KIND(reduce_scatter_block, Reduce_scatter_block, Ireduce_scatter_block, OPERANDS)
 KIND(scan, Scan, Iscan, OPERANDS)
 KIND(exscan, Exscan, Iexscan, OPERANDS)
@@ -145,7 +146,8 @@ static void measure(const struct kind *kind, size_t size)
     set_size(size);
     batch(kind, 3);
     int n = measure_repeats(batch(kind, 3), BATCH_US, 1);
-    int n_batches = n > 3 ? MEASURE_BATCHES : 3; /* nothing is learned from long series of what takes milliseconds */
+    int n_batches = n > 3 ? MEASURE_BATCHES
+                          : 3; /* nothing is learned from long series of what takes milliseconds */
     for (int b = 0; b < n_batches; b++)
         values[b] = batch(kind, n);
     measure_print(kind->name, size, measure_median(values, n_batches), "us");

@@ -9,11 +9,14 @@
 #define TAG       1
 #define TAG_NEVER 1000 /* and above: messages that nobody sends */
 #define WINDOW    64
-/* A batch this long hides the clock's cost and is shorter than most disturbances, which the median then drops. */
-#define BATCH_US  3000.0
+/* A batch this long hides the clock's cost and is shorter than most disturbances, which the median
+ * then drops. */
+#define BATCH_US 3000.0
 
-static const size_t latency_sizes[] = {0, 1, 8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, SIZE_MAX};
-static const size_t bandwidth_sizes[] = {1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, SIZE_MAX};
+static const size_t latency_sizes[] = {0,    1,     8,     64,     256,     1024,
+                                       4096, 16384, 65536, 262144, 1048576, SIZE_MAX};
+static const size_t bandwidth_sizes[] = {1024,    4096,    16384,    65536,   262144,
+                                         1048576, 4194304, 16777216, SIZE_MAX};
 static const size_t rate_sizes[] = {0, 8, 64, 1024, SIZE_MAX};
 static const size_t match_depths[] = {0, 100, 1000, 10000, SIZE_MAX};
 static const size_t overlap_sizes[] = {1048576, 4194304, 16777216, SIZE_MAX};
@@ -113,7 +116,8 @@ static void rate(int argc, char **argv)
     }
 }
 
-/* Latency of 8 bytes behind `depth` posted receives that match nothing. The reported size is the depth. */
+/* Latency of 8 bytes behind `depth` posted receives that match nothing. The reported size is the
+ * depth. */
 static void match(int argc, char **argv)
 {
     size_t depth;
@@ -123,7 +127,8 @@ static void match(int argc, char **argv)
         char *buf = measure_buffer(8), *never = measure_buffer(8);
         if (measure_rank < 2)
             for (size_t d = 0; d < depth; d++)
-                MPI_Irecv(never, 8, MPI_BYTE, 1 - measure_rank, TAG_NEVER + (int)d, MPI_COMM_WORLD, &posted[d]);
+                MPI_Irecv(never, 8, MPI_BYTE, 1 - measure_rank, TAG_NEVER + (int)d, MPI_COMM_WORLD,
+                          &posted[d]);
         MPI_Barrier(MPI_COMM_WORLD);
         measure_print("match", depth, latency_of(buf, 8), "us");
         if (measure_rank < 2) {
@@ -137,7 +142,8 @@ static void match(int argc, char **argv)
     }
 }
 
-/* Work that needs the processor: a chain of dependent multiplications. Returns its value so that it is not left out. */
+/* Work that needs the processor: a chain of dependent multiplications. Returns its value so that it
+ * is not left out. */
 static double compute(long n)
 {
     double x = 1.0000001;
@@ -177,9 +183,10 @@ static double transfer_median(char *in, char *out, size_t size, int both, long w
 }
 
 /*
- * How much of a transfer hides behind computing that takes as long as the transfer: 100 %: both together take as long as one,
- * 0 %: as long as one after the other. The computing is a fixed amount of work, not a fixed time, so what a helping thread takes
- * from the processor counts as not hidden.
+ * How much of a transfer hides behind computing that takes as long as the transfer: 100 %: both
+ * together take as long as one, 0 %: as long as one after the other. The computing is a fixed
+ * amount of work, not a fixed time, so what a helping thread takes from the processor counts as not
+ * hidden.
  */
 static void overlap(int argc, char **argv)
 {
@@ -194,7 +201,8 @@ static void overlap(int argc, char **argv)
             char *in = measure_buffer(size), *out = measure_buffer(size);
             transfer(in, out, size, both, 0, &sink);
             double alone_us = transfer_median(in, out, size, both, 0, &sink);
-            double together_us = transfer_median(in, out, size, both, (long)(alone_us * per_us), &sink);
+            double together_us =
+                transfer_median(in, out, size, both, (long)(alone_us * per_us), &sink);
             double hidden = (2 * alone_us - together_us) / alone_us * 100;
             hidden = hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
             measure_print(both ? "overlap_both" : "overlap_one", size, hidden, "%");

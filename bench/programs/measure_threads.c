@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_THREAD_MULTIPLE: one thread and two threads of each of two ranks, each on a communicator of its own. The reported size is the number
- * of threads; each value is that of one thread. `thread_self`: threads of one rank, each of which sends to itself, so that a core for each is
- * all they need: what two of them lose against one is what they wait for one another. */
+/* MPI_THREAD_MULTIPLE: one thread and two threads of each of two ranks, each on a communicator of
+ * its own. The reported size is the number of threads; each value is that of one thread.
+ * `thread_self`: threads of one rank, each of which sends to itself, so that a core for each is all
+ * they need: what two of them lose against one is what they wait for one another. */
 #include <pthread.h>
 
 #include "measure.h"
@@ -69,8 +70,8 @@ static void *to_itself(void *arg)
     return NULL;
 }
 
-/* Thread i of rank r is bound to core r + i: the two of a rank, and the two that talk, have different ones. Once to be awake, and once for
- * the clock. */
+/* Thread i of rank r is bound to core r + i: the two of a rank, and the two that talk, have
+ * different ones. Once to be awake, and once for the clock. */
 static void *timed(void *arg)
 {
     struct work *w = arg;
@@ -84,8 +85,10 @@ static void *timed(void *arg)
     return NULL;
 }
 
-/* Microseconds per message of the slowest thread of rank 0; threads run in the first n_ranks ranks. */
-static double run(void *(*what)(void *), struct work *works, int n_ranks, int n_threads, int n_messages)
+/* Microseconds per message of the slowest thread of rank 0; threads run in the first n_ranks
+ * ranks. */
+static double run(void *(*what)(void *), struct work *works, int n_ranks, int n_threads,
+                  int n_messages)
 {
     pthread_t threads[THREADS_MAX];
     pthread_barrier_t start;
@@ -121,7 +124,8 @@ static void threads(int argc, char **argv)
         MPI_Comm_dup(MPI_COMM_WORLD, &works[i].comm);
     for (int n = 1; n <= THREADS_MAX; n++) {
         double rates[MEASURE_BATCHES], times[MEASURE_BATCHES], selfs[MEASURE_BATCHES];
-        int n_stream = WINDOW * measure_repeats(run(stream, works, 2, n, WINDOW) * WINDOW, BATCH_US, 1);
+        int n_stream =
+            WINDOW * measure_repeats(run(stream, works, 2, n, WINDOW) * WINDOW, BATCH_US, 1);
         int n_ping = measure_repeats(run(ping_pong, works, 2, n, 100), BATCH_US, 10);
         int n_self = measure_repeats(run(to_itself, works, 1, n, 1000), BATCH_US, 100);
         for (int b = 0; b < MEASURE_BATCHES; b++) {

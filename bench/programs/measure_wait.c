@@ -11,12 +11,13 @@ static double cpu_us(void)
     struct rusage u;
 
     getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 /*
- * wait SECONDS: all ranks but 0 sit in MPI_Recv while rank 0 is in nanosleep; reports their processor time together in percent of one
- * core. The reported size is the number of waiting ranks.
+ * wait SECONDS: all ranks but 0 sit in MPI_Recv while rank 0 is in nanosleep; reports their
+ * processor time together in percent of one core. The reported size is the number of waiting ranks.
  */
 static void wait_in_recv(int argc, char **argv)
 {
@@ -25,7 +26,8 @@ static void wait_in_recv(int argc, char **argv)
 
     MPI_Barrier(MPI_COMM_WORLD);
     if (measure_rank == 0) {
-        struct timespec ts = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+        struct timespec ts = {.tv_sec = (time_t)seconds,
+                              .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
         while (nanosleep(&ts, &ts) != 0)
             ;
         for (int r = 1; r < measure_size; r++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpi_measure NAME [sizes or arguments]: see measure.h. With MOTET_BENCH_PIN set, rank r is bound to core r modulo the number of
- * cores, whatever the launcher, so that all implementations run with the same placement.
+ * mpi_measure NAME [sizes or arguments]: see measure.h. With MOTET_BENCH_PIN set, rank r is bound
+ * to core r modulo the number of cores, whatever the launcher, so that all implementations run with
+ * the same placement.
  */
 #include "measure.h"
 
@@ -105,7 +106,8 @@ static void pin(void)
 
 static const struct measure *find(const char *name)
 {
-    const struct measure *const tables[] = {measures_p2p, measures_coll, measures_wait, measures_threads};
+    const struct measure *const tables[] = {measures_p2p, measures_coll, measures_wait,
+                                            measures_threads};
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct measure *m = tables[i]; m->name; m++)
@@ -124,7 +126,8 @@ int main(int argc, char **argv)
     }
     pin();
     /* Nobody pays for threads but those who measure them. */
-    int provided, wanted = strcmp(m->name, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    int provided,
+        wanted = strcmp(m->name, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
     MPI_Init_thread(&argc, &argv, wanted, &provided);
     if (provided < wanted) {
         fprintf(stderr, "mpi_measure: MPI_THREAD_MULTIPLE was refused\n");

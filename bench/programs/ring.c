@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring alone, between two processes on two cores: half round trip, and time per message streamed. What the library adds to
- * this is the library's.
+ * The ring alone, between two processes on two cores: half round trip, and time per message
+ * streamed. What the library adds to this is the library's.
  *
  *     ring [SIZE...]
  */
@@ -119,8 +119,8 @@ static void measure(struct side *s, unsigned me, uint32_t len)
     if (me == 0) {
         qsort(latency, BATCHES, sizeof *latency, by_value);
         qsort(rate, BATCHES, sizeof *rate, by_value);
-        printf("RESULT ring_latency %u %.4g ns\nRESULT ring_stream %u %.4g ns\n", len, latency[BATCHES / 2], len,
-               rate[BATCHES / 2]);
+        printf("RESULT ring_latency %u %.4g ns\nRESULT ring_stream %u %.4g ns\n", len,
+               latency[BATCHES / 2], len, rate[BATCHES / 2]);
         fflush(stdout);
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What TCP alone can do between two nodes, as the limit that the MPI libraries are held against: one process a side, sockets in
- * nonblocking mode and polled without pause (--spin) or blocking.
+ * What TCP alone can do between two nodes, as the limit that the MPI libraries are held against:
+ * one process a side, sockets in nonblocking mode and polled without pause (--spin) or blocking.
  *
  *     tcp serve ADDRESS PORT [--cpu N]
  *     tcp latency ADDRESS PORT [--block] [--cpu N] SIZE...      half round trip
- *     tcp stream ADDRESS PORT [--cpu N] SIZE...                 messages of SIZE one after the other, the last one answered
+ *     tcp stream ADDRESS PORT [--cpu N] SIZE...                 messages of SIZE one after the
+ *                                                               other, the last one answered
  *
  * The server serves one client and ends with it; it ends by itself when nobody comes within 30 s.
  */
@@ -132,16 +133,20 @@ static void measure(int fd, int what, size_t size, int spin)
     size_t wire = size ? size : 1;
     char *buf = buffer(wire);
 
-    double once_us = what == STREAM ? streamed(fd, buf, wire, 4) : 2 * round_trips(fd, buf, wire, 20, spin);
+    double once_us =
+        what == STREAM ? streamed(fd, buf, wire, 4) : 2 * round_trips(fd, buf, wire, 20, spin);
     double want = (what == STREAM ? 20 : 1) * BATCH_US / once_us;
     uint64_t n = want < 4 ? 4 : want > 1e6 ? 1000000 : (uint64_t)want;
     for (int b = 0; b < BATCHES; b++)
-        values[b] = what == STREAM ? streamed(fd, buf, wire, n) : round_trips(fd, buf, wire, n, spin);
+        values[b] =
+            what == STREAM ? streamed(fd, buf, wire, n) : round_trips(fd, buf, wire, n, spin);
     qsort(values, BATCHES, sizeof *values, by_value);
     if (what == STREAM)
-        printf("RESULT tcp_stream %zu %.6g GB/s\n", size, (double)size / values[BATCHES / 2] * 1e-3);
+        printf("RESULT tcp_stream %zu %.6g GB/s\n", size,
+               (double)size / values[BATCHES / 2] * 1e-3);
     else
-        printf("RESULT %s %zu %.6g us\n", spin ? "tcp_latency" : "tcp_latency_blocking", size, values[BATCHES / 2]);
+        printf("RESULT %s %zu %.6g us\n", spin ? "tcp_latency" : "tcp_latency_blocking", size,
+               values[BATCHES / 2]);
     fflush(stdout);
     free(buf);
 }
@@ -204,7 +209,8 @@ int main(int argc, char **argv)
     int spin = 1, on = 1, i = 4;
 
     if (argc < 4 || inet_pton(AF_INET, argv[2], &at.sin_addr) != 1) {
-        fprintf(stderr, "usage: tcp serve|latency|stream ADDRESS PORT [--block] [--cpu N] [SIZE...]\n");
+        fprintf(stderr,
+                "usage: tcp serve|latency|stream ADDRESS PORT [--block] [--cpu N] [SIZE...]\n");
         return 2;
     }
     at.sin_port = htons((uint16_t)atoi(argv[3]));
@@ -225,6 +231,7 @@ int main(int argc, char **argv)
     if (server)
         serve(fd);
     for (; i < argc; i++)
-        measure(fd, strcmp(argv[1], "stream") == 0 ? STREAM : PING_PONG, strtoull(argv[i], NULL, 0), spin);
+        measure(fd, strcmp(argv[1], "stream") == 0 ? STREAM : PING_PONG, strtoull(argv[i], NULL, 0),
+                spin);
     return 0;
 }

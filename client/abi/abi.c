@@ -2,9 +2,9 @@
 /*
  * What the library tells about its own ABI: MPI_Abi_* (MPI-5.0 chapter 20).
  *
- * Called by the bindings, also before initialization. The sizes of the Fortran types and the values of .TRUE. and
- * .FALSE. are those of gfortran and fixed at build time, so they count as set, and setting them is refused with
- * MPI_ERR_ABI as the standard wants.
+ * Called by the bindings, also before initialization. The sizes of the Fortran types and the values
+ * of .TRUE. and .FALSE. are those of gfortran and fixed at build time, so they count as set, and
+ * setting them is refused with MPI_ERR_ABI as the standard wants.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -61,7 +61,8 @@ int mpi_abi_get_info(struct info **ret_info)
     struct info *info;
     int err;
 
-    static_assert(sizeof(MPI_Aint) == 8 && sizeof(MPI_Count) == 8 && sizeof(MPI_Offset) == 8, "as said above");
+    static_assert(sizeof(MPI_Aint) == 8 && sizeof(MPI_Count) == 8 && sizeof(MPI_Offset) == 8,
+                  "as said above");
     err = info_new(&info);
     if (err)
         return err;
@@ -81,12 +82,24 @@ int mpi_abi_get_fortran_info(struct info **ret_info)
         const char *name;
         MPI_Datatype type;
     } optional[] = {
-        {"logical1", MPI_LOGICAL1},   {"logical2", MPI_LOGICAL2},     {"logical4", MPI_LOGICAL4},
-        {"logical8", MPI_LOGICAL8},   {"logical16", MPI_LOGICAL16},   {"integer1", MPI_INTEGER1},
-        {"integer2", MPI_INTEGER2},   {"integer4", MPI_INTEGER4},     {"integer8", MPI_INTEGER8},
-        {"integer16", MPI_INTEGER16}, {"real2", MPI_REAL2},           {"real4", MPI_REAL4},
-        {"real8", MPI_REAL8},         {"real16", MPI_REAL16},         {"complex4", MPI_COMPLEX4},
-        {"complex8", MPI_COMPLEX8},   {"complex16", MPI_COMPLEX16},   {"complex32", MPI_COMPLEX32},
+        {"logical1", MPI_LOGICAL1},
+        {"logical2", MPI_LOGICAL2},
+        {"logical4", MPI_LOGICAL4},
+        {"logical8", MPI_LOGICAL8},
+        {"logical16", MPI_LOGICAL16},
+        {"integer1", MPI_INTEGER1},
+        {"integer2", MPI_INTEGER2},
+        {"integer4", MPI_INTEGER4},
+        {"integer8", MPI_INTEGER8},
+        {"integer16", MPI_INTEGER16},
+        {"real2", MPI_REAL2},
+        {"real4", MPI_REAL4},
+        {"real8", MPI_REAL8},
+        {"real16", MPI_REAL16},
+        {"complex4", MPI_COMPLEX4},
+        {"complex8", MPI_COMPLEX8},
+        {"complex16", MPI_COMPLEX16},
+        {"complex32", MPI_COMPLEX32},
         {"double_complex", MPI_DOUBLE_COMPLEX},
     };
     struct info *info;
@@ -123,19 +136,22 @@ static int check_logical_size(int logical_size)
     case 16:
         return MPI_SUCCESS;
     default:
-        return err_set(MPI_ERR_ARG, "logical_size is %d, but must be 1, 2, 4, 8 or 16", logical_size);
+        return err_set(MPI_ERR_ARG, "logical_size is %d, but must be 1, 2, 4, 8 or 16",
+                       logical_size);
     }
 }
 
 /* Little endian: the first byte holds the value. */
-int mpi_abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false, int *is_set)
+int mpi_abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false,
+                                 int *is_set)
 {
     int err = check_logical_size(logical_size);
 
     if (err)
         return err;
     if (!logical_true || !logical_false)
-        return err_set(MPI_ERR_ARG, "%s is a null pointer", logical_true ? "logical_false" : "logical_true");
+        return err_set(MPI_ERR_ARG, "%s is a null pointer",
+                       logical_true ? "logical_false" : "logical_true");
     memset(logical_true, 0, (size_t)logical_size);
     memset(logical_false, 0, (size_t)logical_size);
     *(unsigned char *)logical_true = 1;
@@ -149,5 +165,6 @@ int mpi_abi_set_fortran_booleans(int logical_size, void *logical_true, void *log
 
     (void)logical_true;
     (void)logical_false;
-    return err ? err : err_set(MPI_ERR_ABI, "the values of .TRUE. and .FALSE. are fixed in this library");
+    return err ? err
+               : err_set(MPI_ERR_ABI, "the values of .TRUE. and .FALSE. are fixed in this library");
 }

@@ -2,8 +2,9 @@
 /*
  * Argument checks of the generated bindings.
  *
- * The bindings (and nothing else) use this, with the library lock held. What is tested on each call is inline and
- * short; the functions that word a message are cold and in check.c. Each of those returns the error class.
+ * The bindings (and nothing else) use this, with the library lock held. What is tested on each call
+ * is inline and short; the functions that word a message are cold and in check.c. Each of those
+ * returns the error class.
  */
 #ifndef MOTET_CLIENT_ABI_CHECK_H
 #define MOTET_CLIENT_ABI_CHECK_H
@@ -68,7 +69,8 @@ static inline bool check_at_root(const struct comm *comm, int root)
     return comm->remote_group ? root == MPI_ROOT : root == comm->rank;
 }
 
-/* In a rooted collective over an intercommunicator the other processes of the root's group take no part ... */
+/* In a rooted collective over an intercommunicator the other processes of the root's group take no
+ * part ... */
 static inline bool check_takes_part(const struct comm *comm, int root)
 {
     return !comm->remote_group || root != MPI_PROC_NULL;
@@ -80,7 +82,8 @@ static inline bool check_is_opposite(const struct comm *comm, int root)
     return !comm->remote_group || root >= 0;
 }
 
-/* A buffer at address 0 is right for a type whose displacements are addresses; those begin above 0. */
+/* A buffer at address 0 is right for a type whose displacements are addresses; those begin above
+ * 0. */
 static inline bool check_buffer_ok(const void *buf, MPI_Count count, const struct datatype *type)
 {
     return CHECK_LIKELY(buf != NULL) || count == 0 || type->size == 0 || type->true_lb > 0;
@@ -91,8 +94,8 @@ static inline bool check_any_data(MPI_Count count, const struct datatype *type)
     return count > 0 && type->size > 0;
 }
 
-/* What a rank gives to or takes from each rank: `each` (or with counts): a block for each rank, else one. Counts without displacements say
- * how long the one is. */
+/* What a rank gives to or takes from each rank: `each` (or with counts): a block for each rank,
+ * else one. Counts without displacements say how long the one is. */
 struct check_blocks {
     const void *buf;
     const struct datatype *type;
@@ -101,9 +104,10 @@ struct check_blocks {
     struct intvec counts, displs;
     bool each;
 };
-/* Whether a block of one lies where a block of the other does, for certain: looks at the blocks for this rank and for rank 0, and at the
- * lowest byte of their first element. */
-bool check_overlap(const struct comm *comm, const struct check_blocks *a, const struct check_blocks *b);
+/* Whether a block of one lies where a block of the other does, for certain: looks at the blocks for
+ * this rank and for rank 0, and at the lowest byte of their first element. */
+bool check_overlap(const struct comm *comm, const struct check_blocks *a,
+                   const struct check_blocks *b);
 
 /* Counts that do not fit into the int of the small form (MPI-5.0 section 2.5.8). */
 static inline int check_fit_int(MPI_Count value)
@@ -111,7 +115,8 @@ static inline int check_fit_int(MPI_Count value)
     return value > INT_MAX || value < INT_MIN ? MPI_UNDEFINED : (int)value;
 }
 
-/* MPI_DATATYPE_NULL for no elements: programs give it where they send nothing, and other libraries take it. NULL if it is not that. */
+/* MPI_DATATYPE_NULL for no elements: programs give it where they send nothing, and other libraries
+ * take it. NULL if it is not that. */
 CHECK_COLD struct datatype *check_type_of_nothing(MPI_Datatype type, MPI_Count count);
 
 /* The type of `count` elements in a buffer; NULL for rubbish. */
@@ -126,18 +131,21 @@ CHECK_COLD int check_bad_handle(enum object_kind kind, const char *argument, uin
 CHECK_COLD int check_bad_type(const char *argument, const struct datatype *type);
 CHECK_COLD int check_negative(int mpi_class, const char *argument, MPI_Count value);
 CHECK_COLD int check_not_positive(int mpi_class, const char *argument, MPI_Count value);
-CHECK_COLD int check_bad_rank(const char *argument, int rank, const struct comm *comm, bool any_source);
+CHECK_COLD int check_bad_rank(const char *argument, int rank, const struct comm *comm,
+                              bool any_source);
 CHECK_COLD int check_bad_root(const char *argument, int root, const struct comm *comm);
 CHECK_COLD int check_bad_member(const char *argument, int rank, const struct comm *comm);
 CHECK_COLD int check_bad_tag(const char *argument, int tag, bool any_tag);
 CHECK_COLD int check_bad_keyval(const char *argument, int keyval);
 CHECK_COLD int check_null_pointer(int mpi_class, const char *argument);
-CHECK_COLD int check_null_buffer(const char *argument, MPI_Count count, const struct datatype *type);
+CHECK_COLD int check_null_buffer(const char *argument, MPI_Count count,
+                                 const struct datatype *type);
 CHECK_COLD int check_same_buffer(const char *argument, const char *other, bool in_place_allowed);
 CHECK_COLD int check_same_place(const char *argument, const char *other, const char *in_place);
 CHECK_COLD int check_bad_in_place(const char *argument, const struct comm *comm_or_null);
 
-/* Arrays of `n` elements; 0 when all is well. A count of a NULL array is an error only when n > 0. */
+/* Arrays of `n` elements; 0 when all is well. A count of a NULL array is an error only when n >
+ * 0. */
 int check_counts(const char *argument, struct intvec counts, MPI_Count n);
 int check_requests(const char *argument, const MPI_Request *requests, MPI_Count n);
 /* Types must be committed if asked; with counts, only those with a count above 0 are looked at. */
@@ -147,12 +155,13 @@ int check_types(const char *argument, const MPI_Datatype *types, MPI_Count n, bo
 /* The error that an unimplemented function raises. */
 CHECK_COLD int check_unsupported(const char *function);
 
-/* Raises with an error handler that came as an argument, and with that of a session; the default one where it is NULL. */
+/* Raises with an error handler that came as an argument, and with that of a session; the default
+ * one where it is NULL. */
 CHECK_COLD int check_raise_with(struct errhandler *handler, int err, const char *function);
 CHECK_COLD int check_raise_session(struct session *session, int err, const char *function);
 
-/* Raises for functions on objects that have no module of their own yet: with the default handler of files
- * (MPI-5.0 section 14.7), or with that of MPI_COMM_SELF for windows. */
+/* Raises for functions on objects that have no module of their own yet: with the default handler of
+ * files (MPI-5.0 section 14.7), or with that of MPI_COMM_SELF for windows. */
 CHECK_COLD int check_raise_file(int err, const char *function);
 CHECK_COLD int check_raise_default(int err, const char *function);
 

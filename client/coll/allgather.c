@@ -5,13 +5,13 @@
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
-void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
-                    const struct blocks *recv)
+void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count,
+                    struct datatype *send_type, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
     if (send != MPI_IN_PLACE)
-        schedule_copy(s, send, send_count, send_type, blocks_at(recv, rank), blocks_count(recv, rank),
-                      recv->type);
+        schedule_copy(s, send, send_count, send_type, blocks_at(recv, rank),
+                      blocks_count(recv, rank), recv->type);
     MPI_Count total_bytes = blocks_first(recv, size) * recv->type->size;
     if (size == 1 || total_bytes == 0)
         return;

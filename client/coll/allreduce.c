@@ -5,8 +5,8 @@
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
-void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                    struct op *op)
+void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                    struct datatype *type, struct op *op)
 {
     MPI_Count n_bytes = count * type->size;
     if (count == 0)

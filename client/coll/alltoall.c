@@ -22,8 +22,8 @@ static void set_aside(struct schedule *s, const struct blocks *recv, struct bloc
     if (s->broken)
         return;
     for (int i = 0; i < size; i++)
-        schedule_copy(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), packed + displs[i],
-                      counts[i], coll_byte());
+        schedule_copy(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i),
+                      packed + displs[i], counts[i], coll_byte());
     *ret_send = (struct blocks){.buf = packed, .type = coll_byte()};
     if (recv->counts.base) {
         ret_send->counts = intvec_of_count(counts);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The buffer of a collective with one block for each rank: the regular, the v and the w form in one.
+ * The buffer of a collective with one block for each rank: the regular, the v and the w form in
+ * one.
  *
  * Regular: `counts` is empty, block i has `count` elements and follows block i - 1. v: counts and
- * displacements in elements. w: `types` as well, displacements in bytes. The arrays are the caller's and are
- * read only while the schedule is written.
+ * displacements in elements. w: `types` as well, displacements in bytes. The arrays are the
+ * caller's and are read only while the schedule is written.
  */
 #ifndef MOTET_CLIENT_COLL_BLOCKS_H
 #define MOTET_CLIENT_COLL_BLOCKS_H
@@ -16,10 +17,11 @@
 
 struct blocks {
     void *buf;
-    struct datatype *type;     /* unused in the w form */
-    MPI_Count count;           /* regular form */
-    struct intvec counts;      /* base NULL: regular form */
-    struct intvec displs;      /* base NULL: dense, in the order of the ranks (reduce_scatter, regular) */
+    struct datatype *type; /* unused in the w form */
+    MPI_Count count;       /* regular form */
+    struct intvec counts;  /* base NULL: regular form */
+    struct intvec
+        displs; /* base NULL: dense, in the order of the ranks (reduce_scatter, regular) */
     const MPI_Datatype *types; /* w form, or NULL */
 };
 
@@ -36,7 +38,8 @@ static inline struct datatype *blocks_type(const struct blocks *b, int i)
 static inline MPI_Count blocks_bytes(const struct blocks *b, int i)
 {
     MPI_Count count = blocks_count(b, i);
-    return count ? count * blocks_type(b, i)->size : 0; /* the type of an empty block need not be one */
+    return count ? count * blocks_type(b, i)->size
+                 : 0; /* the type of an empty block need not be one */
 }
 
 /* Elements before block i where blocks lie dense. */
@@ -54,7 +57,8 @@ static inline void *blocks_at(const struct blocks *b, int i)
 {
     if (b->types)
         return (void *)((uintptr_t)b->buf + (uintptr_t)intvec_at(b->displs, i));
-    return datatype_at(b->type, b->buf, b->displs.base ? intvec_at(b->displs, i) : blocks_first(b, i));
+    return datatype_at(b->type, b->buf,
+                       b->displs.base ? intvec_at(b->displs, i) : blocks_first(b, i));
 }
 
 #endif

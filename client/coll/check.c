@@ -17,7 +17,8 @@ struct record {
     uint32_t in_place;
     uint64_t n_bytes, signature; /* of the data that must agree; signature 0: any */
     char op[NAME_BYTES], type[NAME_BYTES];
-    uint64_t block; /* v and w forms: what this rank sends to or takes from the rank that it tells; BLOCK_NONE: nothing is known */
+    uint64_t block; /* v and w forms: what this rank sends to or takes from the rank that it tells;
+                       BLOCK_NONE: nothing is known */
 };
 #define BLOCK_NONE UINT64_MAX
 
@@ -25,9 +26,11 @@ struct comparison {
     struct comm *comm;
     int n, own;
     struct record *out, *in; /* [n] */
-    uint64_t *expected;      /* [n] v and w forms: bytes that this rank takes from or gives to each rank */
-    bool takes;              /* expected is what this rank takes */
-    uint32_t *verdicts;      /* [n] v and w forms: what each rank found, for only two ranks know of a block */
+    uint64_t
+        *expected; /* [n] v and w forms: bytes that this rank takes from or gives to each rank */
+    bool takes;    /* expected is what this rank takes */
+    uint32_t
+        *verdicts; /* [n] v and w forms: what each rank found, for only two ranks know of a block */
 };
 
 static const char *const kind_names[CHECK_KINDS] = {
@@ -63,27 +66,32 @@ static int compare(const struct comparison *c, int k)
     const struct record *a = &c->in[0], *b = &c->in[k];
     const char *comm = c->comm->name[0] ? c->comm->name : "a communicator";
     if (a->kind != b->kind)
-        return err_set(MPI_ERR_OTHER, "collectives on %s do not match: rank 0 calls %s, rank %d calls %s", comm, name_of(a), k,
-                       name_of(b));
+        return err_set(MPI_ERR_OTHER,
+                       "collectives on %s do not match: rank 0 calls %s, rank %d calls %s", comm,
+                       name_of(a), k, name_of(b));
     if (a->form != b->form)
-        return err_set(MPI_ERR_OTHER, "%s on %s: rank 0 calls the %s form, rank %d the %s one", name_of(a), comm,
-                       form_names[a->form & 3], k, form_names[b->form & 3]);
+        return err_set(MPI_ERR_OTHER, "%s on %s: rank 0 calls the %s form, rank %d the %s one",
+                       name_of(a), comm, form_names[a->form & 3], k, form_names[b->form & 3]);
     if (a->root != b->root)
-        return err_set(MPI_ERR_ROOT, "%s on %s: rank 0 gives root %d, rank %d gives root %d", name_of(a), comm, a->root, k,
-                       b->root);
+        return err_set(MPI_ERR_ROOT, "%s on %s: rank 0 gives root %d, rank %d gives root %d",
+                       name_of(a), comm, a->root, k, b->root);
     if (strncmp(a->op, b->op, NAME_BYTES) != 0)
-        return err_set(MPI_ERR_OP, "%s on %s: rank 0 gives the operation %.*s, rank %d gives %.*s", name_of(a), comm, NAME_BYTES,
-                       a->op, k, NAME_BYTES, b->op);
+        return err_set(MPI_ERR_OP, "%s on %s: rank 0 gives the operation %.*s, rank %d gives %.*s",
+                       name_of(a), comm, NAME_BYTES, a->op, k, NAME_BYTES, b->op);
     if (a->in_place != b->in_place)
-        return err_set(MPI_ERR_BUFFER, "%s on %s: rank %d uses MPI_IN_PLACE and rank %d does not", name_of(a), comm,
-                       a->in_place ? 0 : k, a->in_place ? k : 0);
+        return err_set(MPI_ERR_BUFFER, "%s on %s: rank %d uses MPI_IN_PLACE and rank %d does not",
+                       name_of(a), comm, a->in_place ? 0 : k, a->in_place ? k : 0);
     if (a->n_bytes != b->n_bytes)
-        return err_set(a->n_bytes > b->n_bytes ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT,
-                       "%s on %s: rank 0 gives %llu bytes of %.*s, rank %d gives %llu bytes of %.*s", name_of(a), comm,
-                       (unsigned long long)a->n_bytes, NAME_BYTES, a->type, k, (unsigned long long)b->n_bytes, NAME_BYTES, b->type);
+        return err_set(
+            a->n_bytes > b->n_bytes ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT,
+            "%s on %s: rank 0 gives %llu bytes of %.*s, rank %d gives %llu bytes of %.*s",
+            name_of(a), comm, (unsigned long long)a->n_bytes, NAME_BYTES, a->type, k,
+            (unsigned long long)b->n_bytes, NAME_BYTES, b->type);
     if (a->signature != b->signature && a->signature != 0 && b->signature != 0)
-        return err_set(MPI_ERR_TYPE, "%s on %s: the types of rank 0 (%.*s) and rank %d (%.*s) have different signatures",
-                       name_of(a), comm, NAME_BYTES, a->type, k, NAME_BYTES, b->type);
+        return err_set(
+            MPI_ERR_TYPE,
+            "%s on %s: the types of rank 0 (%.*s) and rank %d (%.*s) have different signatures",
+            name_of(a), comm, NAME_BYTES, a->type, k, NAME_BYTES, b->type);
     return MPI_SUCCESS;
 }
 
@@ -95,9 +103,10 @@ static int compare_block(const struct comparison *c, int k)
     if (theirs == BLOCK_NONE || ours == BLOCK_NONE || theirs == ours)
         return MPI_SUCCESS;
     uint64_t sent = c->takes ? theirs : ours, taken = c->takes ? ours : theirs;
-    return err_set(sent > taken ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT, "%s on %s: rank %d sends %llu bytes to rank %d, which expects %llu",
-                   name_of(&c->in[c->own]), comm, c->takes ? k : c->own, (unsigned long long)sent, c->takes ? c->own : k,
-                   (unsigned long long)taken);
+    return err_set(sent > taken ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT,
+                   "%s on %s: rank %d sends %llu bytes to rank %d, which expects %llu",
+                   name_of(&c->in[c->own]), comm, c->takes ? k : c->own, (unsigned long long)sent,
+                   c->takes ? c->own : k, (unsigned long long)taken);
 }
 
 static int judge(void *arg)
@@ -132,22 +141,26 @@ static int judge_together(void *arg)
         return judge(arg);
     for (int k = 0; k < c->n; k++)
         if (c->verdicts[k])
-            return err_set(MPI_ERR_OTHER, "%s on %s: rank %d found that what it sends or takes does not fit", name_of(&c->in[c->own]),
-                           c->comm->name[0] ? c->comm->name : "a communicator", k);
+            return err_set(
+                MPI_ERR_OTHER, "%s on %s: rank %d found that what it sends or takes does not fit",
+                name_of(&c->in[c->own]), c->comm->name[0] ? c->comm->name : "a communicator", k);
     return MPI_SUCCESS;
 }
 
-/* Every rank gets the `n_bytes` that each other rank has for it in out, at the place of its rank in in. */
+/* Every rank gets the `n_bytes` that each other rank has for it in out, at the place of its rank in
+ * in. */
 static void exchange(struct schedule *s, void *in, const void *out, size_t n_bytes, size_t out_step)
 {
     int n = s->view.size;
     for (int k = 1; k < n; k++) {
         int from = (s->view.rank - k + n) % n;
-        schedule_irecv(s, (char *)in + (size_t)from * n_bytes, (MPI_Count)n_bytes, coll_byte(), from);
+        schedule_irecv(s, (char *)in + (size_t)from * n_bytes, (MPI_Count)n_bytes, coll_byte(),
+                       from);
     }
     for (int k = 1; k < n; k++) {
         int to = (s->view.rank + k) % n;
-        schedule_isend(s, (const char *)out + (size_t)to * out_step, (MPI_Count)n_bytes, coll_byte(), to);
+        schedule_isend(s, (const char *)out + (size_t)to * out_step, (MPI_Count)n_bytes,
+                       coll_byte(), to);
     }
     schedule_wait(s);
 }
@@ -170,17 +183,21 @@ static void describe(const struct schedule *s, const struct check_call *call, st
 }
 
 /* Fills what the v and w forms say of single blocks. */
-static void describe_blocks(const struct schedule *s, const struct check_call *call, struct comparison *c)
+static void describe_blocks(const struct schedule *s, const struct check_call *call,
+                            struct comparison *c)
 {
     c->takes = call->from != NULL || !call->to;
     for (int i = 0; i < c->n; i++) {
         bool with_root = call->root < 0 || i == call->root;
-        /* What I tell rank i: the bytes that I give it, or, where only it gives, those that I take from it. */
+        /* What I tell rank i: the bytes that I give it, or, where only it gives, those that I take
+         * from it. */
         if (call->to)
             c->out[i].block = (uint64_t)blocks_bytes(call->to, i);
         else if (with_root && s->view.rank != call->root)
             c->out[i].block = (uint64_t)call->own_bytes;
-        c->expected[i] = call->from ? (uint64_t)blocks_bytes(call->from, i) : call->to ? c->out[i].block : BLOCK_NONE;
+        c->expected[i] = call->from ? (uint64_t)blocks_bytes(call->from, i)
+                         : call->to ? c->out[i].block
+                                    : BLOCK_NONE;
         if (!call->from && !call->to && with_root && s->view.rank != call->root) {
             c->expected[i] = (uint64_t)call->own_bytes;
             c->takes = call->kind == CHECK_SCATTERV;
@@ -192,8 +209,9 @@ bool check_calls(struct schedule *s, const struct check_call *call)
 {
     int n = s->view.size, tag = s->tag;
     uint32_t *verdicts;
-    bool with_blocks = call->to || call->from || call->kind == CHECK_GATHERV || call->kind == CHECK_SCATTERV ||
-                       call->kind == CHECK_ALLTOALLV || call->kind == CHECK_ALLTOALLW;
+    bool with_blocks = call->to || call->from || call->kind == CHECK_GATHERV ||
+                       call->kind == CHECK_SCATTERV || call->kind == CHECK_ALLTOALLV ||
+                       call->kind == CHECK_ALLTOALLW;
     struct comparison *c = schedule_temp(s, sizeof *c);
     struct record *records = schedule_temp(s, 2 * (size_t)n * sizeof *records);
     uint64_t *expected = with_blocks ? schedule_temp(s, (size_t)n * sizeof *expected) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the collective engine keeps per communicator: the tags of its calls and the shape of the cluster under
- * it. */
+/* What the collective engine keeps per communicator: the tags of its calls and the shape of the
+ * cluster under it. */
 #include "client/coll/coll.h"
 
 #include "client/coll/levels.h"
@@ -12,8 +12,9 @@
 
 #include <stdlib.h>
 
-/* Blocking calls, nonblocking calls and persistent operations take turns in ranges of this many tags each. A tag comes
- * round after 16 Mi collectives on one communicator, long after its last message is gone. */
+/* Blocking calls, nonblocking calls and persistent operations take turns in ranges of this many
+ * tags each. A tag comes round after 16 Mi collectives on one communicator, long after its last
+ * message is gone. */
 #define TAG_RANGE (1u << 24)
 
 struct datatype *coll_byte(void)
@@ -102,7 +103,8 @@ static void release_comm(struct comm *comm)
     free(c);
 }
 
-/* Fills node_of and leaders. Nodes are numbered as they appear; `seen` maps job node to that number. */
+/* Fills node_of and leaders. Nodes are numbered as they appear; `seen` maps job node to that
+ * number. */
 static bool number_nodes(struct coll_comm *c, const struct group *group)
 {
     int max_node = 0;
@@ -182,7 +184,8 @@ const struct coll_comm *coll_remote_shape_of(struct comm *comm)
         return NULL;
     if (!c->remote)
         c->remote = calloc(1, sizeof *c->remote);
-    return c->remote && (c->remote->shaped || find_shape(c->remote, comm->remote_group)) ? c->remote : NULL;
+    return c->remote && (c->remote->shaped || find_shape(c->remote, comm->remote_group)) ? c->remote
+                                                                                         : NULL;
 }
 
 void coll_init(void)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The collective operations as programs: what the MPI functions of chapter 6 do, once for the blocking,
- * nonblocking and persistent forms and for any set of ranks.
+ * The collective operations as programs: what the MPI functions of chapter 6 do, once for the
+ * blocking, nonblocking and persistent forms and for any set of ranks.
  *
  * Each coll_xxx() writes the steps of this rank into a schedule (schedule.h), over the ranks of the
- * schedule's view, by the algorithm that select.c picks. Arguments are those of the MPI function after the
- * entries (entry_*.c) have resolved MPI_IN_PLACE where it says so here; roots are ranks of the view. Called
- * with the library lock held.
+ * schedule's view, by the algorithm that select.c picks. Arguments are those of the MPI function
+ * after the entries (entry_*.c) have resolved MPI_IN_PLACE where it says so here; roots are ranks
+ * of the view. Called with the library lock held.
  */
 #ifndef MOTET_CLIENT_COLL_COLL_H
 #define MOTET_CLIENT_COLL_COLL_H
@@ -32,16 +32,20 @@ struct coll_comm {
     int n_members;
     int my_member; /* my place in members */
     bool in_order; /* every node holds an unbroken row of ranks */
-    struct levels *nodes, *networks; /* all nodes in one group, and a group for each network; NULL with one node */
-    struct coll_comm *remote;        /* of an intercommunicator: the shape of its remote group, without members; made on first use */
+    struct levels *nodes,
+        *networks; /* all nodes in one group, and a group for each network; NULL with one node */
+    struct coll_comm *remote; /* of an intercommunicator: the shape of its remote group, without
+                                 members; made on first use */
 
-    /* The exchange with the members on this node (shared.h); NULL without a slot or another member. */
+    /* The exchange with the members on this node (shared.h); NULL without a slot or another
+     * member. */
     bool exchange_tried;
     struct exchange *rows[2]; /* of blocking and of nonblocking operations */
 
     MPI_Count short_block; /* shared_moves.c; 0: not known yet */
 
-    /* select.c: the algorithm over the exchange that the rules give up to quick_most bytes (-1: they are to be read). */
+    /* select.c: the algorithm over the exchange that the rules give up to quick_most bytes (-1:
+     * they are to be read). */
     bool quick_known;
     uint8_t quick_name[SELECT_FAMILIES]; /* enum select_name */
     MPI_Count quick_most[SELECT_FAMILIES];
@@ -54,9 +58,9 @@ struct coll_comm *coll_shape_of(struct comm *comm);
 /* The shape of an intercommunicator's remote group, as its members see it. */
 const struct coll_comm *coll_remote_shape_of(struct comm *comm);
 
-/* Tags of the collective context. Every collective call takes the next one of its form on all members alike. The forms
- * count apart, so that a program that starts a nonblocking operation here before and there behind a blocking one (not
- * allowed, but seen) still meets its partners. */
+/* Tags of the collective context. Every collective call takes the next one of its form on all
+ * members alike. The forms count apart, so that a program that starts a nonblocking operation here
+ * before and there behind a blocking one (not allowed, but seen) still meets its partners. */
 int coll_next_tag(struct comm *comm);
 int coll_next_nonblocking_tag(struct comm *comm);
 int coll_next_persistent_tag(struct comm *comm);
@@ -78,33 +82,35 @@ struct datatype *coll_byte(void); /* MPI_BYTE */
 void coll_barrier(struct schedule *s);
 void coll_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root);
 
-/* send: MPI_IN_PLACE at the root means that its block is in recv already. `recv` counts at the root only.
- * `uniform` (gather, scatter): every rank's block has the same number of bytes and so every rank knows all
- * sizes. */
-void coll_gather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
-                 const struct blocks *recv, bool uniform, int root);
+/* send: MPI_IN_PLACE at the root means that its block is in recv already. `recv` counts at the root
+ * only. `uniform` (gather, scatter): every rank's block has the same number of bytes and so every
+ * rank knows all sizes. */
+void coll_gather(struct schedule *s, const void *send, MPI_Count send_count,
+                 struct datatype *send_type, const struct blocks *recv, bool uniform, int root);
 void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
                   MPI_Count recv_count, struct datatype *recv_type, int root);
 
 /* MPI_IN_PLACE: the own block is in recv already. */
-void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
-                    const struct blocks *recv);
+void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count,
+                    struct datatype *send_type, const struct blocks *recv);
 
 /* In place: send == NULL, data is taken from recv. */
 void coll_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv);
 
-/* send MPI_IN_PLACE: (at the root of reduce) the operand is in recv. recv counts at the root only. */
-void coll_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                 struct op *op, int root);
-void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                    struct op *op);
-/* counts: elements for each rank. MPI_IN_PLACE: all operands are in recv, the result at its start. */
-void coll_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
-                         struct op *op);
-void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-               struct op *op);
-void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                 struct op *op);
+/* send MPI_IN_PLACE: (at the root of reduce) the operand is in recv. recv counts at the root
+ * only. */
+void coll_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                 struct datatype *type, struct op *op, int root);
+void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                    struct datatype *type, struct op *op);
+/* counts: elements for each rank. MPI_IN_PLACE: all operands are in recv, the result at its
+ * start. */
+void coll_reduce_scatter(struct schedule *s, const void *send, void *recv,
+                         const struct blocks *counts, struct op *op);
+void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count,
+               struct datatype *type, struct op *op);
+void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                 struct datatype *type, struct op *op);
 
 /* Helpers for the algorithms. */
 

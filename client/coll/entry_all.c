@@ -2,8 +2,8 @@
 /*
  * The MPI functions for allgather and alltoall.
  *
- * Each operation is one static function that writes its steps, for either kind of communicator, and three
- * entries that carry it out at once, start it, or make a persistent request of it.
+ * Each operation is one static function that writes its steps, for either kind of communicator, and
+ * three entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/check.h"
@@ -11,13 +11,17 @@
 #include "client/coll/inter.h"
 #include "client/coll/request.h"
 
-static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                      void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
+static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                      struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                      struct datatype *recvtype)
 {
     bool in_place = sendbuf == MPI_IN_PLACE;
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLGATHER, .root = -1, .in_place = in_place,
-                                                             .count = in_place ? recvcount : sendcount,
-                                                             .type = in_place ? recvtype : sendtype}))
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){.kind = CHECK_ALLGATHER,
+                                             .root = -1,
+                                             .in_place = in_place,
+                                             .count = in_place ? recvcount : sendcount,
+                                             .type = in_place ? recvtype : sendtype}))
         return;
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
@@ -26,8 +30,8 @@ static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcou
         coll_allgather(s, sendbuf, sendcount, sendtype, &recv);
 }
 
-int mpi_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                  MPI_Count recvcount, struct datatype *recvtype, struct comm *comm)
+int mpi_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                  void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, struct comm *comm)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -35,8 +39,8 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sen
     return schedule_end(&s);
 }
 
-int mpi_iallgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                   MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
+int mpi_iallgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                   void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
                    struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
@@ -45,9 +49,9 @@ int mpi_iallgather(const void *sendbuf, MPI_Count sendcount, struct datatype *se
     return coll_request_start(s, ret_request);
 }
 
-int mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                       MPI_Count recvcount, struct datatype *recvtype, struct comm *comm, struct info *info,
-                       struct request **ret_request)
+int mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                       void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                       struct comm *comm, struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -66,8 +70,11 @@ static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendco
         /* Every rank expects from each other one what its own count says. */
         struct blocks own = {.type = in_place ? recvtype : sendtype,
                              .count = in_place ? blocks_count(&recv, s->view.rank) : sendcount};
-        if (!check_calls(s, &(struct check_call){
-                                .kind = CHECK_ALLGATHERV, .root = -1, .in_place = in_place, .to = &own, .from = &recv}))
+        if (!check_calls(s, &(struct check_call){.kind = CHECK_ALLGATHERV,
+                                                 .root = -1,
+                                                 .in_place = in_place,
+                                                 .to = &own,
+                                                 .from = &recv}))
             return;
     }
     if (comm_is_inter(s->view.comm))
@@ -76,9 +83,9 @@ static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendco
         coll_allgather(s, sendbuf, sendcount, sendtype, &recv);
 }
 
-int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                   struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
-                   struct comm *comm)
+int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                   void *recvbuf, struct intvec recvcounts, struct intvec displs,
+                   struct datatype *recvtype, struct comm *comm)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -86,9 +93,9 @@ int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *se
     return schedule_end(&s);
 }
 
-int mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                    struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
-                    struct comm *comm, struct request **ret_request)
+int mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                    void *recvbuf, struct intvec recvcounts, struct intvec displs,
+                    struct datatype *recvtype, struct comm *comm, struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
@@ -96,9 +103,10 @@ int mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *s
     return coll_request_start(s, ret_request);
 }
 
-int mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                        struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
-                        struct comm *comm, struct info *info, struct request **ret_request)
+int mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                        void *recvbuf, struct intvec recvcounts, struct intvec displs,
+                        struct datatype *recvtype, struct comm *comm, struct info *info,
+                        struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -107,15 +115,20 @@ int mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatyp
     return coll_request_persist(s, ret_request);
 }
 
-static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                     void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
+static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                     struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                     struct datatype *recvtype)
 {
     bool in_place = sendbuf == MPI_IN_PLACE;
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALL, .root = -1, .in_place = in_place,
-                                                             .count = recvcount, .type = recvtype,
-                                                             .to = in_place ? &recv : &send, .from = &recv}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALL,
+                                                               .root = -1,
+                                                               .in_place = in_place,
+                                                               .count = recvcount,
+                                                               .type = recvtype,
+                                                               .to = in_place ? &recv : &send,
+                                                               .from = &recv}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
@@ -132,8 +145,8 @@ int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *send
     return schedule_end(&s);
 }
 
-int mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                  MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
+int mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                  void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
                   struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
@@ -142,9 +155,9 @@ int mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sen
     return coll_request_start(s, ret_request);
 }
 
-int mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                      MPI_Count recvcount, struct datatype *recvtype, struct comm *comm, struct info *info,
-                      struct request **ret_request)
+int mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                      void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                      struct comm *comm, struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -157,12 +170,16 @@ static void alltoallv(struct schedule *s, const void *sendbuf, struct intvec sen
                       struct intvec sdispls, struct datatype *sendtype, void *recvbuf,
                       struct intvec recvcounts, struct intvec rdispls, struct datatype *recvtype)
 {
-    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls};
-    struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls};
+    struct blocks send = {
+        .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls};
+    struct blocks recv = {
+        .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls};
     bool in_place = sendbuf == MPI_IN_PLACE;
-    if (check_is_on(s) &&
-        !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALLV, .root = -1, .in_place = in_place,
-                                             .to = in_place ? &recv : &send, .from = &recv}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALLV,
+                                                               .root = -1,
+                                                               .in_place = in_place,
+                                                               .to = in_place ? &recv : &send,
+                                                               .from = &recv}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
@@ -171,8 +188,8 @@ static void alltoallv(struct schedule *s, const void *sendbuf, struct intvec sen
 }
 
 int mpi_alltoallv(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
-                  struct datatype *sendtype, void *recvbuf, struct intvec recvcounts, struct intvec rdispls,
-                  struct datatype *recvtype, struct comm *comm)
+                  struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
+                  struct intvec rdispls, struct datatype *recvtype, struct comm *comm)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -181,38 +198,45 @@ int mpi_alltoallv(const void *sendbuf, struct intvec sendcounts, struct intvec s
 }
 
 int mpi_ialltoallv(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
-                   struct datatype *sendtype, void *recvbuf, struct intvec recvcounts, struct intvec rdispls,
-                   struct datatype *recvtype, struct comm *comm, struct request **ret_request)
+                   struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
+                   struct intvec rdispls, struct datatype *recvtype, struct comm *comm,
+                   struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                  recvtype);
     return coll_request_start(s, ret_request);
 }
 
 int mpi_alltoallv_init(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
                        struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
-                       struct intvec rdispls, struct datatype *recvtype, struct comm *comm, struct info *info,
-                       struct request **ret_request)
+                       struct intvec rdispls, struct datatype *recvtype, struct comm *comm,
+                       struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                  recvtype);
     return coll_request_persist(s, ret_request);
 }
 
 static void alltoallw(struct schedule *s, const void *sendbuf, struct intvec sendcounts,
                       struct intvec sdispls, const MPI_Datatype sendtypes[], void *recvbuf,
-                      struct intvec recvcounts, struct intvec rdispls, const MPI_Datatype recvtypes[])
+                      struct intvec recvcounts, struct intvec rdispls,
+                      const MPI_Datatype recvtypes[])
 {
     struct blocks send = {
         .buf = (void *)sendbuf, .types = sendtypes, .counts = sendcounts, .displs = sdispls};
-    struct blocks recv = {.buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls};
+    struct blocks recv = {
+        .buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls};
     bool in_place = sendbuf == MPI_IN_PLACE;
-    if (check_is_on(s) &&
-        !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALLW, .root = -1, .in_place = in_place,
-                                             .to = in_place ? &recv : &send, .from = &recv}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALLW,
+                                                               .root = -1,
+                                                               .in_place = in_place,
+                                                               .to = in_place ? &recv : &send,
+                                                               .from = &recv}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
@@ -237,7 +261,8 @@ int mpi_ialltoallw(const void *sendbuf, struct intvec sendcounts, struct intvec 
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                  recvtypes);
     return coll_request_start(s, ret_request);
 }
 
@@ -249,6 +274,7 @@ int mpi_alltoallw_init(const void *sendbuf, struct intvec sendcounts, struct int
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                  recvtypes);
     return coll_request_persist(s, ret_request);
 }

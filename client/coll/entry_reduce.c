@@ -2,8 +2,8 @@
 /*
  * The MPI functions for reductions and scans.
  *
- * Each operation is one static function that writes its steps, for either kind of communicator, and three
- * entries that carry it out at once, start it, or make a persistent request of it.
+ * Each operation is one static function that writes its steps, for either kind of communicator, and
+ * three entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/check.h"
@@ -16,8 +16,8 @@
 static int check_scan(const struct op *op, const struct datatype *type, const struct comm *comm)
 {
     if (comm_is_inter(comm))
-        return err_set(MPI_ERR_COMM, "a scan needs an intracommunicator, %s is an intercommunicator",
-                       comm->name);
+        return err_set(MPI_ERR_COMM,
+                       "a scan needs an intracommunicator, %s is an intercommunicator", comm->name);
     return op_check(op, type);
 }
 
@@ -30,8 +30,12 @@ static int check_rooted(const struct op *op, const struct datatype *type, int ro
 static void reduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                    struct datatype *datatype, struct op *op, int root)
 {
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE, .root = root, .op = op, .in_place = sendbuf == MPI_IN_PLACE,
-                                                             .count = count, .type = datatype}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE,
+                                                               .root = root,
+                                                               .op = op,
+                                                               .in_place = sendbuf == MPI_IN_PLACE,
+                                                               .count = count,
+                                                               .type = datatype}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_reduce(s, sendbuf, recvbuf, count, datatype, op, root);
@@ -39,8 +43,8 @@ static void reduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_C
         coll_reduce(s, sendbuf, recvbuf, count, datatype, op, root);
 }
 
-int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
-               int root, struct comm *comm)
+int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
+               struct op *op, int root, struct comm *comm)
 {
     int err = check_rooted(op, datatype, root);
     if (err)
@@ -51,8 +55,8 @@ int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datat
     return schedule_end(&s);
 }
 
-int mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
-                int root, struct comm *comm, struct request **ret_request)
+int mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
+                struct op *op, int root, struct comm *comm, struct request **ret_request)
 {
     int err = check_rooted(op, datatype, root);
     if (err)
@@ -80,8 +84,12 @@ int mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct 
 static void allreduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                       struct datatype *datatype, struct op *op)
 {
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLREDUCE, .root = -1, .op = op, .in_place = sendbuf == MPI_IN_PLACE,
-                                                             .count = count, .type = datatype}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLREDUCE,
+                                                               .root = -1,
+                                                               .op = op,
+                                                               .in_place = sendbuf == MPI_IN_PLACE,
+                                                               .count = count,
+                                                               .type = datatype}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_allreduce(s, sendbuf, recvbuf, count, datatype, op);
@@ -113,8 +121,9 @@ int mpi_iallreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct d
     return coll_request_start(s, ret_request);
 }
 
-int mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
-                       struct op *op, struct comm *comm, struct info *info, struct request **ret_request)
+int mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count,
+                       struct datatype *datatype, struct op *op, struct comm *comm,
+                       struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     int err = op_check(op, datatype);
@@ -126,14 +135,17 @@ int mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, stru
     return coll_request_persist(s, ret_request);
 }
 
-static void reduce_scatter(struct schedule *s, const void *sendbuf, void *recvbuf, struct intvec recvcounts,
-                           struct datatype *datatype, struct op *op)
+static void reduce_scatter(struct schedule *s, const void *sendbuf, void *recvbuf,
+                           struct intvec recvcounts, struct datatype *datatype, struct op *op)
 {
     struct blocks counts = {.buf = recvbuf, .type = datatype, .counts = recvcounts};
     if (check_is_on(s) &&
-        !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE_SCATTER, .root = -1, .op = op,
+        !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE_SCATTER,
+                                             .root = -1,
+                                             .op = op,
                                              .in_place = sendbuf == MPI_IN_PLACE,
-                                             .count = blocks_first(&counts, s->view.size), .type = datatype}))
+                                             .count = blocks_first(&counts, s->view.size),
+                                             .type = datatype}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_reduce_scatter(s, sendbuf, recvbuf, &counts, op);
@@ -167,8 +179,8 @@ int mpi_ireduce_scatter(const void *sendbuf, void *recvbuf, struct intvec recvco
 }
 
 int mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, struct intvec recvcounts,
-                            struct datatype *datatype, struct op *op, struct comm *comm, struct info *info,
-                            struct request **ret_request)
+                            struct datatype *datatype, struct op *op, struct comm *comm,
+                            struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     int err = op_check(op, datatype);
@@ -180,12 +192,15 @@ int mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, struct intvec re
     return coll_request_persist(s, ret_request);
 }
 
-static void reduce_scatter_block(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count recvcount,
-                                 struct datatype *datatype, struct op *op)
+static void reduce_scatter_block(struct schedule *s, const void *sendbuf, void *recvbuf,
+                                 MPI_Count recvcount, struct datatype *datatype, struct op *op)
 {
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE_SCATTER_BLOCK, .root = -1, .op = op,
-                                                             .in_place = sendbuf == MPI_IN_PLACE, .count = recvcount,
-                                                             .type = datatype}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE_SCATTER_BLOCK,
+                                                               .root = -1,
+                                                               .op = op,
+                                                               .in_place = sendbuf == MPI_IN_PLACE,
+                                                               .count = recvcount,
+                                                               .type = datatype}))
         return;
     struct blocks counts = {.buf = recvbuf, .type = datatype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
@@ -236,14 +251,18 @@ int mpi_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, MPI_Count 
 static void scan(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                  struct datatype *datatype, struct op *op)
 {
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_SCAN, .root = -1, .op = op, .in_place = sendbuf == MPI_IN_PLACE,
-                                                             .count = count, .type = datatype}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_SCAN,
+                                                               .root = -1,
+                                                               .op = op,
+                                                               .in_place = sendbuf == MPI_IN_PLACE,
+                                                               .count = count,
+                                                               .type = datatype}))
         return;
     coll_scan(s, sendbuf, recvbuf, count, datatype, op);
 }
 
-int mpi_scan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
-             struct comm *comm)
+int mpi_scan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
+             struct op *op, struct comm *comm)
 {
     int err = check_scan(op, datatype, comm);
     if (err)
@@ -254,8 +273,8 @@ int mpi_scan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatyp
     return schedule_end(&s);
 }
 
-int mpi_iscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
-              struct comm *comm, struct request **ret_request)
+int mpi_iscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
+              struct op *op, struct comm *comm, struct request **ret_request)
 {
     int err = check_scan(op, datatype, comm);
     if (err)
@@ -282,14 +301,18 @@ int mpi_scan_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct da
 static void exscan(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
                    struct datatype *datatype, struct op *op)
 {
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_EXSCAN, .root = -1, .op = op, .in_place = sendbuf == MPI_IN_PLACE,
-                                                             .count = count, .type = datatype}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_EXSCAN,
+                                                               .root = -1,
+                                                               .op = op,
+                                                               .in_place = sendbuf == MPI_IN_PLACE,
+                                                               .count = count,
+                                                               .type = datatype}))
         return;
     coll_exscan(s, sendbuf, recvbuf, count, datatype, op);
 }
 
-int mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
-               struct comm *comm)
+int mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
+               struct op *op, struct comm *comm)
 {
     int err = check_scan(op, datatype, comm);
     if (err)
@@ -300,8 +323,8 @@ int mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datat
     return schedule_end(&s);
 }
 
-int mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype, struct op *op,
-                struct comm *comm, struct request **ret_request)
+int mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
+                struct op *op, struct comm *comm, struct request **ret_request)
 {
     int err = check_scan(op, datatype, comm);
     if (err)
@@ -313,7 +336,8 @@ int mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct data
 }
 
 int mpi_exscan_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
-                    struct op *op, struct comm *comm, struct info *info, struct request **ret_request)
+                    struct op *op, struct comm *comm, struct info *info,
+                    struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     int err = check_scan(op, datatype, comm);

@@ -2,8 +2,8 @@
 /*
  * The MPI functions for barrier, broadcast, gather and scatter.
  *
- * Each operation is one static function that writes its steps, for either kind of communicator, and three
- * entries that carry it out at once, start it, or make a persistent request of it.
+ * Each operation is one static function that writes its steps, for either kind of communicator, and
+ * three entries that carry it out at once, start it, or make a persistent request of it.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/check.h"
@@ -46,9 +46,12 @@ int mpi_barrier_init(struct comm *comm, struct info *info, struct request **ret_
     return coll_request_persist(s, ret_request);
 }
 
-static void bcast(struct schedule *s, void *buffer, MPI_Count count, struct datatype *datatype, int root)
+static void bcast(struct schedule *s, void *buffer, MPI_Count count, struct datatype *datatype,
+                  int root)
 {
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_BCAST, .root = root, .count = count, .type = datatype}))
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){
+                            .kind = CHECK_BCAST, .root = root, .count = count, .type = datatype}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_bcast(s, buffer, count, datatype, root);
@@ -64,8 +67,8 @@ int mpi_bcast(void *buffer, MPI_Count count, struct datatype *datatype, int root
     return schedule_end(&s);
 }
 
-int mpi_ibcast(void *buffer, MPI_Count count, struct datatype *datatype, int root, struct comm *comm,
-               struct request **ret_request)
+int mpi_ibcast(void *buffer, MPI_Count count, struct datatype *datatype, int root,
+               struct comm *comm, struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
@@ -73,8 +76,8 @@ int mpi_ibcast(void *buffer, MPI_Count count, struct datatype *datatype, int roo
     return coll_request_start(s, ret_request);
 }
 
-int mpi_bcast_init(void *buffer, MPI_Count count, struct datatype *datatype, int root, struct comm *comm,
-                   struct info *info, struct request **ret_request)
+int mpi_bcast_init(void *buffer, MPI_Count count, struct datatype *datatype, int root,
+                   struct comm *comm, struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -83,12 +86,16 @@ int mpi_bcast_init(void *buffer, MPI_Count count, struct datatype *datatype, int
     return coll_request_persist(s, ret_request);
 }
 
-static void gather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                   void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root)
+static void gather(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                   struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                   struct datatype *recvtype, int root)
 {
     bool is_root = s->view.rank == root; /* what it takes of each is what each gives */
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_GATHER, .root = root, .count = is_root ? recvcount : sendcount,
-                                                             .type = is_root ? recvtype : sendtype}))
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){.kind = CHECK_GATHER,
+                                             .root = root,
+                                             .count = is_root ? recvcount : sendcount,
+                                             .type = is_root ? recvtype : sendtype}))
         return;
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     if (comm_is_inter(s->view.comm))
@@ -116,9 +123,9 @@ int mpi_igather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendt
     return coll_request_start(s, ret_request);
 }
 
-int mpi_gather_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                    MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm,
-                    struct info *info, struct request **ret_request)
+int mpi_gather_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                    void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root,
+                    struct comm *comm, struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -127,15 +134,18 @@ int mpi_gather_init(const void *sendbuf, MPI_Count sendcount, struct datatype *s
     return coll_request_persist(s, ret_request);
 }
 
-static void gatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                    void *recvbuf, struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
-                    int root)
+static void gatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                    struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
+                    struct intvec displs, struct datatype *recvtype, int root)
 {
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs};
     bool is_root = s->view.rank == root;
     if (check_is_on(s) &&
-        !check_calls(s, &(struct check_call){.kind = CHECK_GATHERV, .root = root, .from = is_root ? &recv : NULL,
-                                             .own_bytes = is_root ? 0 : sendcount * sendtype->size}))
+        !check_calls(s,
+                     &(struct check_call){.kind = CHECK_GATHERV,
+                                          .root = root,
+                                          .from = is_root ? &recv : NULL,
+                                          .own_bytes = is_root ? 0 : sendcount * sendtype->size}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
@@ -154,8 +164,8 @@ int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendt
 }
 
 int mpi_igatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                 struct intvec recvcounts, struct intvec displs, struct datatype *recvtype, int root,
-                 struct comm *comm, struct request **ret_request)
+                 struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
+                 int root, struct comm *comm, struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
@@ -163,9 +173,10 @@ int mpi_igatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *send
     return coll_request_start(s, ret_request);
 }
 
-int mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                     struct intvec recvcounts, struct intvec displs, struct datatype *recvtype, int root,
-                     struct comm *comm, struct info *info, struct request **ret_request)
+int mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                     void *recvbuf, struct intvec recvcounts, struct intvec displs,
+                     struct datatype *recvtype, int root, struct comm *comm, struct info *info,
+                     struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -174,12 +185,16 @@ int mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *
     return coll_request_persist(s, ret_request);
 }
 
-static void scatter(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                    void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root)
+static void scatter(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                    struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                    struct datatype *recvtype, int root)
 {
     bool is_root = s->view.rank == root;
-    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_SCATTER, .root = root, .count = is_root ? sendcount : recvcount,
-                                                             .type = is_root ? sendtype : recvtype}))
+    if (check_is_on(s) &&
+        !check_calls(s, &(struct check_call){.kind = CHECK_SCATTER,
+                                             .root = root,
+                                             .count = is_root ? sendcount : recvcount,
+                                             .type = is_root ? sendtype : recvtype}))
         return;
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
     if (comm_is_inter(s->view.comm))
@@ -207,9 +222,9 @@ int mpi_iscatter(const void *sendbuf, MPI_Count sendcount, struct datatype *send
     return coll_request_start(s, ret_request);
 }
 
-int mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                     MPI_Count recvcount, struct datatype *recvtype, int root, struct comm *comm,
-                     struct info *info, struct request **ret_request)
+int mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                     void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, int root,
+                     struct comm *comm, struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -218,15 +233,19 @@ int mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, struct datatype *
     return coll_request_persist(s, ret_request);
 }
 
-static void scatterv(struct schedule *s, const void *sendbuf, struct intvec sendcounts, struct intvec displs,
-                     struct datatype *sendtype, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
-                     int root)
+static void scatterv(struct schedule *s, const void *sendbuf, struct intvec sendcounts,
+                     struct intvec displs, struct datatype *sendtype, void *recvbuf,
+                     MPI_Count recvcount, struct datatype *recvtype, int root)
 {
-    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = displs};
+    struct blocks send = {
+        .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = displs};
     bool is_root = s->view.rank == root;
     if (check_is_on(s) &&
-        !check_calls(s, &(struct check_call){.kind = CHECK_SCATTERV, .root = root, .to = is_root ? &send : NULL,
-                                             .own_bytes = is_root ? 0 : recvcount * recvtype->size}))
+        !check_calls(s,
+                     &(struct check_call){.kind = CHECK_SCATTERV,
+                                          .root = root,
+                                          .to = is_root ? &send : NULL,
+                                          .own_bytes = is_root ? 0 : recvcount * recvtype->size}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
@@ -235,8 +254,8 @@ static void scatterv(struct schedule *s, const void *sendbuf, struct intvec send
 }
 
 int mpi_scatterv(const void *sendbuf, struct intvec sendcounts, struct intvec displs,
-                 struct datatype *sendtype, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
-                 int root, struct comm *comm)
+                 struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                 struct datatype *recvtype, int root, struct comm *comm)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -245,8 +264,9 @@ int mpi_scatterv(const void *sendbuf, struct intvec sendcounts, struct intvec di
 }
 
 int mpi_iscatterv(const void *sendbuf, struct intvec sendcounts, struct intvec displs,
-                  struct datatype *sendtype, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
-                  int root, struct comm *comm, struct request **ret_request)
+                  struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                  struct datatype *recvtype, int root, struct comm *comm,
+                  struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)

@@ -3,7 +3,8 @@
 
 #include "client/coll/span.h"
 
-/* Short enough that a chain fills quickly, long against the time that two distant ranks take to agree on a transfer. */
+/* Short enough that a chain fills quickly, long against the time that two distant ranks take to
+ * agree on a transfer. */
 #define SEGMENT_BYTES (64 << 10)
 /* Receives posted ahead, and sends under way, for each neighbour. */
 #define AHEAD  2
@@ -15,7 +16,8 @@ struct item {
     int id; /* of the receive that brings it, -1: none under way */
 };
 
-/* What comes from a neighbour, the nearest first, and what goes to it: both are numbers of items. */
+/* What comes from a neighbour, the nearest first, and what goes to it: both are numbers of
+ * items. */
 struct edge {
     int rank, node;
     int *in, *out, n_in, n_out;
@@ -30,9 +32,11 @@ struct flood {
 };
 
 /* Distances from a node, and behind which edge (-1: none) the others lie. */
-static void measure(const struct span *span, const struct flood *f, int my_node, int *distance, int *behind)
+static void measure(const struct span *span, const struct flood *f, int my_node, int *distance,
+                    int *behind)
 {
-    int n_nodes = span->shape->n_nodes, up = f->n_edges - 1; /* the edge to the parent, if there is one */
+    int n_nodes = span->shape->n_nodes,
+        up = f->n_edges - 1; /* the edge to the parent, if there is one */
     for (int i = 0; i < n_nodes; i++)
         distance[i] = behind[i] = -1;
     distance[my_node] = 0;
@@ -52,7 +56,8 @@ static void measure(const struct span *span, const struct flood *f, int my_node,
     }
 }
 
-/* By distance, and within each distance by number: so both ends of an edge list what passes it in one order. */
+/* By distance, and within each distance by number: so both ends of an edge list what passes it in
+ * one order. */
 static void sort(const int *distance, int n_nodes, int *count, int *sorted)
 {
     for (int i = 0; i <= n_nodes; i++)
@@ -68,7 +73,8 @@ static void sort(const int *distance, int n_nodes, int *count, int *sorted)
 static bool find_edges(struct schedule *s, const struct span *span, int my_node, struct flood *f)
 {
     const struct coll_comm *c = span->shape;
-    int n_children, parent = span->parent[my_node], *children = span_children(s, span, my_node, &n_children);
+    int n_children, parent = span->parent[my_node],
+                    *children = span_children(s, span, my_node, &n_children);
     f->edges = schedule_temp(s, ((size_t)n_children + 1) * sizeof(struct edge));
     if (s->broken)
         return false;
@@ -81,23 +87,26 @@ static bool find_edges(struct schedule *s, const struct span *span, int my_node,
     return true;
 }
 
-/* A node without bytes has an item, too: it takes its step, so that what follows comes behind what it needs. */
+/* A node without bytes has an item, too: it takes its step, so that what follows comes behind what
+ * it needs. */
 static MPI_Count n_segments(MPI_Count n, MPI_Count segment)
 {
     return n > segment ? (n + segment - 1) / segment : 1;
 }
 
-static bool plan(struct schedule *s, struct levels *levels, const struct flood_blocks *blocks, const struct datatype *type,
-                 struct flood *ret_flood)
+static bool plan(struct schedule *s, struct levels *levels, const struct flood_blocks *blocks,
+                 const struct datatype *type, struct flood *ret_flood)
 {
     struct flood *f = ret_flood;
     struct span span;
     *f = (struct flood){0};
     int n_nodes = levels->shape->n_nodes, my_node = levels->shape->node_of[s->view.rank];
     int *ints = schedule_temp(s, (4 * (size_t)n_nodes + 1) * sizeof(int));
-    int *distance = ints, *behind = ints + n_nodes, *sorted = ints + 2 * n_nodes, *count = ints + 3 * n_nodes;
+    int *distance = ints, *behind = ints + n_nodes, *sorted = ints + 2 * n_nodes,
+        *count = ints + 3 * n_nodes;
     MPI_Count segment = type->size < SEGMENT_BYTES ? SEGMENT_BYTES / type->size : 1, n_items = 0;
-    if (!ints || !span_of_chains(s, levels, levels->nodes[levels->first[levels->centre]], &span) || !find_edges(s, &span, my_node, f))
+    if (!ints || !span_of_chains(s, levels, levels->nodes[levels->first[levels->centre]], &span) ||
+        !find_edges(s, &span, my_node, f))
         return false;
     measure(&span, f, my_node, distance, behind);
     sort(distance, n_nodes, count, sorted);
@@ -116,7 +125,8 @@ static bool plan(struct schedule *s, struct levels *levels, const struct flood_b
         int node = sorted[i];
         for (MPI_Count k = 0; k < n_segments(blocks->n[node], segment); k++) {
             MPI_Count left = blocks->n[node] - k * segment;
-            f->items[f->n_items] = (struct item){blocks->at[node] + k * segment, left < segment ? left : segment, -1};
+            f->items[f->n_items] =
+                (struct item){blocks->at[node] + k * segment, left < segment ? left : segment, -1};
             for (int e = 0; e < f->n_edges; e++) {
                 struct edge *edge = &f->edges[e];
                 if (e == behind[node])
@@ -134,9 +144,10 @@ static bool plan(struct schedule *s, struct levels *levels, const struct flood_b
     return !s->broken;
 }
 
-/* What is wanted comes before it is passed on: an item is one place behind its place on the edge that brings it, or more, as the own node's
- * are before it. */
-void flood_gather(struct schedule *s, struct levels *levels, unsigned char *packed, const struct flood_blocks *blocks)
+/* What is wanted comes before it is passed on: an item is one place behind its place on the edge
+ * that brings it, or more, as the own node's are before it. */
+void flood_gather(struct schedule *s, struct levels *levels, unsigned char *packed,
+                  const struct flood_blocks *blocks)
 {
     struct flood f;
     if (!plan(s, levels, blocks, coll_byte(), &f))
@@ -156,15 +167,17 @@ void flood_gather(struct schedule *s, struct levels *levels, unsigned char *pack
             schedule_wait_one(s, out->id);
             out->id = -1;
             schedule_wait_one(s, e->sent[step % WINDOW]);
-            e->sent[step % WINDOW] = schedule_isend(s, packed + out->at, out->n, coll_byte(), e->rank);
+            e->sent[step % WINDOW] =
+                schedule_isend(s, packed + out->at, out->n, coll_byte(), e->rank);
         }
     }
     schedule_wait(s);
 }
 
-/* The same steps from the last one to the first, what was sent received and what was received sent: what an item takes with it has come in
- * steps before. */
-void flood_reduce(struct schedule *s, struct levels *levels, void *acc, const struct flood_blocks *blocks, struct datatype *type, struct op *op)
+/* The same steps from the last one to the first, what was sent received and what was received sent:
+ * what an item takes with it has come in steps before. */
+void flood_reduce(struct schedule *s, struct levels *levels, void *acc,
+                  const struct flood_blocks *blocks, struct datatype *type, struct op *op)
 {
     struct flood f;
     MPI_Count longest = 0;
@@ -195,7 +208,8 @@ void flood_reduce(struct schedule *s, struct levels *levels, void *acc, const st
             if (!out || out->n == 0)
                 continue;
             schedule_wait_one(s, e->sent[step % WINDOW]);
-            e->sent[step % WINDOW] = schedule_isend(s, datatype_at(type, acc, out->at), out->n, type, e->rank);
+            e->sent[step % WINDOW] =
+                schedule_isend(s, datatype_at(type, acc, out->at), out->n, type, e->rank);
         }
         for (int i = 0; i < f.n_edges; i++) {
             struct edge *e = &f.edges[i];

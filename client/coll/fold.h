@@ -2,8 +2,9 @@
 /*
  * Fitting any number of ranks to the algorithms that want a power of two.
  *
- * Of the first 2 * (p - p2) ranks, each even one folds its operand into the odd one above it and sits out;
- * the others are renumbered 0 .. p2-1 in order. Neighbours fold, so the order of operands is kept.
+ * Of the first 2 * (p - p2) ranks, each even one folds its operand into the odd one above it and
+ * sits out; the others are renumbered 0 .. p2-1 in order. Neighbours fold, so the order of operands
+ * is kept.
  */
 #ifndef MOTET_CLIENT_COLL_FOLD_H
 #define MOTET_CLIENT_COLL_FOLD_H

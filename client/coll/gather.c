@@ -5,8 +5,8 @@
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
-void coll_gather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
-                 const struct blocks *recv, bool uniform, int root)
+void coll_gather(struct schedule *s, const void *send, MPI_Count send_count,
+                 struct datatype *send_type, const struct blocks *recv, bool uniform, int root)
 {
     MPI_Count n_bytes = 0;
     if (uniform) {

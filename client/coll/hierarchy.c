@@ -7,12 +7,12 @@
 
 #include <string.h>
 
-/* Long payloads travel in pieces, so that a group receives one while the next group already has the one before: a chain of g networks takes
- * the time of one and g - 1 pieces. Long against the time that two distant ranks take to agree on a transfer. */
+/* Long payloads travel in pieces, so that a group receives one while the next group already has the
+ * one before: a chain of g networks takes the time of one and g - 1 pieces. Long against the time
+ * that two distant ranks take to agree on a transfer. */
 #define SEGMENT_BYTES (256 << 10)
 
-/* ---- the place of a rank
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the place of a rank ---- */
 
 int place_entry_node(const struct place *p, int group)
 {
@@ -54,13 +54,16 @@ bool place_has_child(const struct place *p, int group)
            place_node_above(p, group) == p->my_node;
 }
 
-bool place_find(struct schedule *s, struct levels *levels, int root, enum levels_load load, struct place *ret_place)
+bool place_find(struct schedule *s, struct levels *levels, int root, enum levels_load load,
+                struct place *ret_place)
 {
     struct comm *comm = s->view.comm;
     const struct coll_comm *c = levels->shape;
     int my_node = c->node_of[comm->rank], root_node = root < 0 ? -1 : c->node_of[root];
-    int group = levels->group_of[my_node], first = levels->first[group], n = levels->first[group + 1] - first;
-    const struct levels_tree *tree = levels_tree_of(levels, root < 0 ? levels->centre : levels->group_of[root_node], load);
+    int group = levels->group_of[my_node], first = levels->first[group],
+        n = levels->first[group + 1] - first;
+    const struct levels_tree *tree =
+        levels_tree_of(levels, root < 0 ? levels->centre : levels->group_of[root_node], load);
     int *leaders = levels->leaders + first;
     if (root >= 0 && levels->group_of[root_node] == group && c->leaders[root_node] != root) {
         leaders = schedule_temp(s, (size_t)n * sizeof(int));
@@ -100,13 +103,15 @@ bool place_find(struct schedule *s, struct levels *levels, int root, enum levels
     return true;
 }
 
-/* Two groups that lead to equally far ends meet as equals: one crossing less than by way of a root. */
+/* Two groups that lead to equally far ends meet as equals: one crossing less than by way of a
+ * root. */
 static void meet_as_equals(struct place *p)
 {
     p->partner = p->tree->peer;
 }
 
-/* Rank that the entries of the two groups that meet as equals exchange with; -1 on all other ranks. */
+/* Rank that the entries of the two groups that meet as equals exchange with; -1 on all other
+ * ranks. */
 static int partner_of(const struct place *p)
 {
     if (p->partner < 0 || !place_is_entry(p))
@@ -116,8 +121,7 @@ static int partner_of(const struct place *p)
     return p->tree->parent[p->my_group] < 0 ? place_below(p, p->partner) : -1;
 }
 
-/* ---- barrier
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- barrier ---- */
 
 /* Binomial tree of empty messages towards a place of the view, and back from there. */
 static void collect(struct schedule *s, int top)
@@ -145,7 +149,8 @@ static void let_go(struct schedule *s, int top)
             schedule_send(s, NULL, 0, coll_byte(), (relative + mask + top) % size);
 }
 
-/* Upwards, then down again. Between groups: 2 height alpha, one less where two groups meet as equals. */
+/* Upwards, then down again. Between groups: 2 height alpha, one less where two groups meet as
+ * equals. */
 static void barrier_of_leaders(struct schedule *s, const struct place *p)
 {
     int n_groups = p->levels->n_groups, partner = partner_of(p);
@@ -189,8 +194,7 @@ void hierarchy_barrier(struct schedule *s, struct levels *levels)
     schedule_leave(s, p.whole);
 }
 
-/* ---- broadcast
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- broadcast ---- */
 
 /* Elements of a piece. */
 static MPI_Count piece_of(const struct levels *l, MPI_Count count, const struct datatype *type)
@@ -200,15 +204,18 @@ static MPI_Count piece_of(const struct levels *l, MPI_Count count, const struct 
     return type->size < SEGMENT_BYTES ? SEGMENT_BYTES / type->size : 1;
 }
 
-static void send_to_children(struct schedule *s, const struct place *p, const void *buf, MPI_Count count, struct datatype *type)
+static void send_to_children(struct schedule *s, const struct place *p, const void *buf,
+                             MPI_Count count, struct datatype *type)
 {
     for (int g = 0; g < p->levels->n_groups; g++)
         if (place_has_child(p, g))
             schedule_isend(s, buf, count, type, place_below(p, g));
 }
 
-/* From the entry of the tree's root to all ranks. What crosses a border leaves before what stays in the group. */
-static void pass_down(struct schedule *s, const struct place *p, void *buf, MPI_Count count, struct datatype *type)
+/* From the entry of the tree's root to all ranks. What crosses a border leaves before what stays in
+ * the group. */
+static void pass_down(struct schedule *s, const struct place *p, void *buf, MPI_Count count,
+                      struct datatype *type)
 {
     if (place_leads(p)) {
         schedule_enter(s, p->whole);
@@ -229,8 +236,10 @@ static void pass_down(struct schedule *s, const struct place *p, void *buf, MPI_
     schedule_leave(s, p->whole);
 }
 
-/* Along the tree, piece by piece. Each border: n beta in one direction; height (alpha + piece beta) until the farthest group begins. */
-void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_Count count, struct datatype *type, int root)
+/* Along the tree, piece by piece. Each border: n beta in one direction; height (alpha + piece beta)
+ * until the farthest group begins. */
+void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_Count count,
+                     struct datatype *type, int root)
 {
     struct place p;
     if (!place_find(s, levels, root, LEVELS_PAYLOAD, &p))
@@ -244,15 +253,16 @@ void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_C
         pass_down(s, &p, datatype_at(type, buf, at), count - at < piece ? count - at : piece, type);
 }
 
-/* ---- reductions
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- reductions ---- */
 
-/* The operands of everything below each group's entry meet in its acc, and go to its parent. `acc` and `other` have room on leaders. */
-static void pass_up(struct schedule *s, const struct place *p, const void *send, void *acc, void *other, MPI_Count count,
-                    struct datatype *type, struct op *op)
+/* The operands of everything below each group's entry meet in its acc, and go to its parent. `acc`
+ * and `other` have room on leaders. */
+static void pass_up(struct schedule *s, const struct place *p, const void *send, void *acc,
+                    void *other, MPI_Count count, struct datatype *type, struct op *op)
 {
     schedule_enter(s, p->node);
-    coll_reduce(s, place_leads(p) && send == acc ? MPI_IN_PLACE : send, acc, count, type, op, p->node_leader);
+    coll_reduce(s, place_leads(p) && send == acc ? MPI_IN_PLACE : send, acc, count, type, op,
+                p->node_leader);
     schedule_enter(s, p->whole);
     for (int g = 0; g < p->levels->n_groups; g++) {
         if (!place_has_child(p, g))
@@ -269,8 +279,8 @@ static void pass_up(struct schedule *s, const struct place *p, const void *send,
 }
 
 /* Along the tree towards the root, piece by piece. Each border: n beta in one direction. */
-void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count,
-                      struct datatype *type, struct op *op, int root)
+void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
+                      MPI_Count count, struct datatype *type, struct op *op, int root)
 {
     struct place p;
     if (!op->commutative) {
@@ -286,16 +296,19 @@ void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *sen
     MPI_Count piece = piece_of(levels, count, type);
     bool is_root = p.whole.rank == root;
     void *acc = is_root || !place_leads(&p) ? NULL : schedule_temp_typed(s, piece, type);
-    void *other = place_leads(&p) && levels->n_groups > 1 ? schedule_temp_typed(s, piece, type) : NULL;
+    void *other =
+        place_leads(&p) && levels->n_groups > 1 ? schedule_temp_typed(s, piece, type) : NULL;
     for (MPI_Count at = 0; at < count; at += piece) {
         MPI_Count n = count - at < piece ? count - at : piece;
-        pass_up(s, &p, datatype_at(type, send, at), is_root ? datatype_at(type, recv, at) : acc, other, n, type, op);
+        pass_up(s, &p, datatype_at(type, send, at), is_root ? datatype_at(type, recv, at) : acc,
+                other, n, type, op);
     }
 }
 
-/* Two halves of the groups have a result each; their entries exchange and combine them in one order, so that both compute the same bits. */
-static void exchange_as_equals(struct schedule *s, const struct place *p, void *acc, void *other, MPI_Count count,
-                               struct datatype *type, struct op *op)
+/* Two halves of the groups have a result each; their entries exchange and combine them in one
+ * order, so that both compute the same bits. */
+static void exchange_as_equals(struct schedule *s, const struct place *p, void *acc, void *other,
+                               MPI_Count count, struct datatype *type, struct op *op)
 {
     int partner = partner_of(p);
     if (partner < 0)
@@ -309,9 +322,10 @@ static void exchange_as_equals(struct schedule *s, const struct place *p, void *
     }
 }
 
-/* Up to the centre and down again, piece by piece, the pieces going down behind those going up. Each border: n beta in each direction. */
-static void allreduce_in_groups(struct schedule *s, const struct place *p, const void *send, void *recv, MPI_Count count,
-                                struct datatype *type, struct op *op)
+/* Up to the centre and down again, piece by piece, the pieces going down behind those going up.
+ * Each border: n beta in each direction. */
+static void allreduce_in_groups(struct schedule *s, const struct place *p, const void *send,
+                                void *recv, MPI_Count count, struct datatype *type, struct op *op)
 {
     MPI_Count piece = piece_of(p->levels, count, type), lag = 2 * p->tree->height * piece;
     void *other = place_leads(p) ? schedule_temp_typed(s, piece, type) : NULL;
@@ -323,16 +337,18 @@ static void allreduce_in_groups(struct schedule *s, const struct place *p, const
             exchange_as_equals(s, p, acc, other, n, type, op);
         }
         if (at >= lag && at - lag < count)
-            pass_down(s, p, datatype_at(type, recv, at - lag), count - at + lag < piece ? count - at + lag : piece, type);
+            pass_down(s, p, datatype_at(type, recv, at - lag),
+                      count - at + lag < piece ? count - at + lag : piece, type);
     }
 }
 
 /* One group: its leaders choose among all algorithms for the operands of their nodes. */
-static void allreduce_of_nodes(struct schedule *s, const struct place *p, const void *send, void *recv, MPI_Count count,
-                               struct datatype *type, struct op *op)
+static void allreduce_of_nodes(struct schedule *s, const struct place *p, const void *send,
+                               void *recv, MPI_Count count, struct datatype *type, struct op *op)
 {
     schedule_enter(s, p->node);
-    coll_reduce(s, place_leads(p) && send == recv ? MPI_IN_PLACE : send, recv, count, type, op, p->node_leader);
+    coll_reduce(s, place_leads(p) && send == recv ? MPI_IN_PLACE : send, recv, count, type, op,
+                p->node_leader);
     if (place_leads(p)) {
         schedule_enter(s, p->group);
         coll_allreduce(s, MPI_IN_PLACE, recv, count, type, op);
@@ -342,8 +358,8 @@ static void allreduce_of_nodes(struct schedule *s, const struct place *p, const 
     schedule_leave(s, p->whole);
 }
 
-void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count,
-                         struct datatype *type, struct op *op)
+void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
+                         MPI_Count count, struct datatype *type, struct op *op)
 {
     struct place p;
     if (!op->commutative && (levels->n_groups > 1 || !levels->in_order)) {

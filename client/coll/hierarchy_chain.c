@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long payloads over the tree of networks: a pipeline in which every node sends the payload once, or nearly so.
+ * Long payloads over the tree of networks: a pipeline in which every node sends the payload once,
+ * or nearly so.
  *
- * The leaders of a group form a chain from its entry to the node that speaks with the next group, and the chains hang together along the tree.
- * The payload travels in segments, so that all links of all chains carry data at the same time: (nodes + n/m)(alpha + m beta) for segments of m
- * bytes, where a binomial tree makes some node send log2 p payloads one after the other. The idea is that of bcast_pipeline.c.
+ * The leaders of a group form a chain from its entry to the node that speaks with the next group,
+ * and the chains hang together along the tree. The payload travels in segments, so that all links
+ * of all chains carry data at the same time: (nodes + n/m)(alpha + m beta) for segments of m bytes,
+ * where a binomial tree makes some node send log2 p payloads one after the other. The idea is that
+ * of bcast_pipeline.c.
  */
 #include "client/coll/hierarchy_chain.h"
 
 #define LEAST_BYTES (24 << 10)
-/* At least a packet; up to what hides a rendezvous behind its transfer; in between so many that filling the chains costs little. */
+/* At least a packet; up to what hides a rendezvous behind its transfer; in between so many that
+ * filling the chains costs little. */
 #define SHORT_SEGMENT (16 << 10)
 #define LONG_SEGMENT  (128 << 10)
 #define MANY_SEGMENTS 64
@@ -20,7 +24,8 @@ struct chain {
     int parent, n_children; /* ranks; -1: the top */
     int *children;
     MPI_Count segment; /* elements */
-    int lag;           /* segments between going up and coming down, as a segment needs about so many steps to the top and back */
+    int lag; /* segments between going up and coming down, as a segment needs about so many steps to
+                the top and back */
 };
 
 bool chain_suits(const struct levels *l, MPI_Count count, const struct datatype *type)
@@ -44,21 +49,27 @@ static int last_node(const struct place *p, int group)
     return last;
 }
 
-/* Node of the parent's group that speaks with a group: the last of the chain, which has nobody else to send to, if it is near enough. */
+/* Node of the parent's group that speaks with a group: the last of the chain, which has nobody else
+ * to send to, if it is near enough. */
 static int node_above(const struct place *p, int group)
 {
     int last = last_node(p, p->tree->parent[group]);
-    return levels_gateways(p->levels, last, p->tree->edge[group].to) == p->tree->edge[group].gateways ? last
-                                                                                                   : place_node_above(p, group);
+    return levels_gateways(p->levels, last, p->tree->edge[group].to) ==
+                   p->tree->edge[group].gateways
+               ? last
+               : place_node_above(p, group);
 }
 
 /* Neighbours in the chain of the own group. */
 static void find_neighbours(const struct place *p, int *ret_before, int *ret_behind)
 {
     const struct levels *l = p->levels;
-    int entry = place_entry_node(p, p->my_group), last = last_node(p, p->my_group), before = -1, found = -1, behind = -1;
+    int entry = place_entry_node(p, p->my_group), last = last_node(p, p->my_group), before = -1,
+        found = -1, behind = -1;
     for (int i = l->first[p->my_group] - 1; i <= l->first[p->my_group + 1]; i++) {
-        int node = i < l->first[p->my_group] ? entry : i == l->first[p->my_group + 1] ? last : l->nodes[i];
+        int node = i < l->first[p->my_group]        ? entry
+                   : i == l->first[p->my_group + 1] ? last
+                                                    : l->nodes[i];
         bool at_an_end = i < l->first[p->my_group] || i == l->first[p->my_group + 1];
         if (!at_an_end && (node == entry || node == last))
             continue;
@@ -76,13 +87,15 @@ static void find_neighbours(const struct place *p, int *ret_before, int *ret_beh
 }
 
 /* Of a leader. False: no memory. */
-static bool link_up(struct schedule *s, const struct place *p, MPI_Count count, const struct datatype *type, struct chain *ret_chain)
+static bool link_up(struct schedule *s, const struct place *p, MPI_Count count,
+                    const struct datatype *type, struct chain *ret_chain)
 {
     const struct levels *l = p->levels;
     int before, behind, *children = schedule_temp(s, ((size_t)l->n_groups + 1) * sizeof(int));
     if (!children)
         return false;
-    *ret_chain = (struct chain){.parent = -1, .children = children, .lag = l->shape->n_nodes > 3 ? l->shape->n_nodes : 3};
+    *ret_chain = (struct chain){
+        .parent = -1, .children = children, .lag = l->shape->n_nodes > 3 ? l->shape->n_nodes : 3};
     find_neighbours(p, &before, &behind);
     if (before >= 0)
         ret_chain->parent = place_leader_of(p, before);
@@ -94,12 +107,14 @@ static bool link_up(struct schedule *s, const struct place *p, MPI_Count count, 
     if (behind >= 0)
         children[ret_chain->n_children++] = place_leader_of(p, behind);
     MPI_Count bytes = count * type->size / MANY_SEGMENTS;
-    ret_chain->segment = (bytes < SHORT_SEGMENT ? SHORT_SEGMENT : bytes < LONG_SEGMENT ? bytes : LONG_SEGMENT) / type->size;
+    ret_chain->segment = (bytes < SHORT_SEGMENT  ? SHORT_SEGMENT
+                          : bytes < LONG_SEGMENT ? bytes
+                                                 : LONG_SEGMENT) /
+                         type->size;
     return true;
 }
 
-/* ---- segments
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- segments ---- */
 
 /* Sends to each child under way at a time. */
 #define WINDOW 4
@@ -160,11 +175,13 @@ static void pass_to_children(struct schedule *s, const struct chain *c, struct f
     }
 }
 
-static void post_from_children(struct schedule *s, const struct chain *c, struct flow *f, MPI_Count k)
+static void post_from_children(struct schedule *s, const struct chain *c, struct flow *f,
+                               MPI_Count k)
 {
     MPI_Count n = length_of(c, f, k);
     for (int i = 0; n > 0 && i < c->n_children; i++)
-        f->taken[2 * i + k % 2] = schedule_irecv(s, f->room[2 * i + k % 2], n, f->type, c->children[i]);
+        f->taken[2 * i + k % 2] =
+            schedule_irecv(s, f->room[2 * i + k % 2], n, f->type, c->children[i]);
 }
 
 static bool open_up(struct schedule *s, const struct chain *c, struct flow *f)
@@ -183,7 +200,8 @@ static bool open_up(struct schedule *s, const struct chain *c, struct flow *f)
 }
 
 /* The children's operands for a segment join the own one, and the result leaves for the parent. */
-static void combine_and_pass_up(struct schedule *s, const struct chain *c, struct flow *f, MPI_Count k, struct op *op)
+static void combine_and_pass_up(struct schedule *s, const struct chain *c, struct flow *f,
+                                MPI_Count k, struct op *op)
 {
     MPI_Count n = length_of(c, f, k);
     for (int i = 0; i < c->n_children; i++) {
@@ -195,10 +213,10 @@ static void combine_and_pass_up(struct schedule *s, const struct chain *c, struc
         f->sent_up[k] = schedule_isend(s, start_of(c, f, k), n, f->type, c->parent);
 }
 
-/* ---- collectives
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- collectives ---- */
 
-void chain_bcast(struct schedule *s, const struct place *p, void *buf, MPI_Count count, struct datatype *type)
+void chain_bcast(struct schedule *s, const struct place *p, void *buf, MPI_Count count,
+                 struct datatype *type)
 {
     struct chain c;
     struct flow f = {.buf = buf, .count = count, .type = type};
@@ -216,14 +234,17 @@ void chain_bcast(struct schedule *s, const struct place *p, void *buf, MPI_Count
     schedule_leave(s, p->whole);
 }
 
-void chain_reduce(struct schedule *s, const struct place *p, const void *send, void *recv, MPI_Count count,
-                  struct datatype *type, struct op *op)
+void chain_reduce(struct schedule *s, const struct place *p, const void *send, void *recv,
+                  MPI_Count count, struct datatype *type, struct op *op)
 {
     struct chain c;
     bool is_root = p->whole.rank == p->root;
-    struct flow f = {.buf = is_root || !place_leads(p) ? recv : schedule_temp_typed(s, count, type), .count = count, .type = type};
+    struct flow f = {.buf = is_root || !place_leads(p) ? recv : schedule_temp_typed(s, count, type),
+                     .count = count,
+                     .type = type};
     schedule_enter(s, p->node);
-    coll_reduce(s, is_root && send == recv ? MPI_IN_PLACE : send, f.buf, count, type, op, p->node_leader);
+    coll_reduce(s, is_root && send == recv ? MPI_IN_PLACE : send, f.buf, count, type, op,
+                p->node_leader);
     schedule_leave(s, p->whole);
     if (!place_leads(p) || !link_up(s, p, count, type, &c) || !open_up(s, &c, &f))
         return;
@@ -232,15 +253,17 @@ void chain_reduce(struct schedule *s, const struct place *p, const void *send, v
     schedule_wait(s);
 }
 
-void chain_allreduce(struct schedule *s, const struct place *p, const void *send, void *recv, MPI_Count count,
-                     struct datatype *type, struct op *op)
+void chain_allreduce(struct schedule *s, const struct place *p, const void *send, void *recv,
+                     MPI_Count count, struct datatype *type, struct op *op)
 {
     struct chain c;
     struct flow f = {.buf = recv, .count = count, .type = type};
     schedule_enter(s, p->node);
-    coll_reduce(s, place_leads(p) && send == recv ? MPI_IN_PLACE : send, recv, count, type, op, p->node_leader);
+    coll_reduce(s, place_leads(p) && send == recv ? MPI_IN_PLACE : send, recv, count, type, op,
+                p->node_leader);
     schedule_leave(s, p->whole);
-    if (place_leads(p) && link_up(s, p, count, type, &c) && open_up(s, &c, &f) && open_down(s, &c, &f)) {
+    if (place_leads(p) && link_up(s, p, count, type, &c) && open_up(s, &c, &f) &&
+        open_down(s, &c, &f)) {
         MPI_Count n_segments = (count + c.segment - 1) / c.segment;
         for (MPI_Count k = 0; k < n_segments + c.lag; k++) {
             MPI_Count down = k - c.lag, posted = down + 2;

@@ -11,11 +11,12 @@
 bool chain_suits(const struct levels *l, MPI_Count count, const struct datatype *type);
 
 /* In place is resolved; operations must commute. The root is the place's. */
-void chain_bcast(struct schedule *s, const struct place *p, void *buf, MPI_Count count, struct datatype *type);
-void chain_reduce(struct schedule *s, const struct place *p, const void *send, void *recv, MPI_Count count,
-                  struct datatype *type, struct op *op);
+void chain_bcast(struct schedule *s, const struct place *p, void *buf, MPI_Count count,
+                 struct datatype *type);
+void chain_reduce(struct schedule *s, const struct place *p, const void *send, void *recv,
+                  MPI_Count count, struct datatype *type, struct op *op);
 /* Without root. */
-void chain_allreduce(struct schedule *s, const struct place *p, const void *send, void *recv, MPI_Count count,
-                     struct datatype *type, struct op *op);
+void chain_allreduce(struct schedule *s, const struct place *p, const void *send, void *recv,
+                     MPI_Count count, struct datatype *type, struct op *op);
 
 #endif

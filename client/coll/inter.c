@@ -11,7 +11,8 @@
 static struct schedule_view enter_local(struct schedule *s)
 {
     struct comm *local = s->view.comm->local_comm;
-    return schedule_enter(s, (struct schedule_view){.comm = local, .rank = local->rank, .size = local->size});
+    return schedule_enter(
+        s, (struct schedule_view){.comm = local, .rank = local->rank, .size = local->size});
 }
 
 static int remote_size(const struct schedule *s)
@@ -19,8 +20,7 @@ static int remote_size(const struct schedule *s)
     return comm_remote_size(s->view.comm);
 }
 
-/* ---- a payload for the whole other group
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- a payload for the whole other group ---- */
 
 /* A long payload goes on in pieces, while its next ones come. */
 #define PIECE_BYTES (256 << 10)
@@ -55,7 +55,8 @@ static int own_job_node(const struct schedule *s)
 }
 
 /* Complete at the next wait. */
-static void isend_to_tops(struct schedule *s, const struct tops *tops, const void *buf, MPI_Count count, struct datatype *type)
+static void isend_to_tops(struct schedule *s, const struct tops *tops, const void *buf,
+                          MPI_Count count, struct datatype *type)
 {
     for (int i = 0; i < tops->n; i++)
         schedule_isend(s, buf, count, type, tops->ranks[i]);
@@ -79,8 +80,11 @@ static bool find_spread(struct schedule *s, int job_node, struct spread *ret_spr
     if (!span_from(s, c, job_node, &span))
         return false;
     struct spread *p = ret_spread;
-    *p = (struct spread){.inter = inter, .shape = c, .local = {.comm = local, .rank = local->rank, .size = local->size}};
-    p->node = (struct schedule_view){.comm = local, .rank = c->my_member, .size = c->n_members, .map = c->members};
+    *p = (struct spread){.inter = inter,
+                         .shape = c,
+                         .local = {.comm = local, .rank = local->rank, .size = local->size}};
+    p->node = (struct schedule_view){
+        .comm = local, .rank = c->my_member, .size = c->n_members, .map = c->members};
     int my_node = c->node_of[local->rank], above = span.parent[my_node];
     p->leads = c->leaders[my_node] == local->rank; /* the lowest rank: the first member */
     p->parent = above < 0 ? -1 : c->leaders[above];
@@ -88,7 +92,8 @@ static bool find_spread(struct schedule *s, int job_node, struct spread *ret_spr
     return p->children != NULL;
 }
 
-static void hand_on(struct schedule *s, const struct spread *p, void *buf, MPI_Count count, struct datatype *type)
+static void hand_on(struct schedule *s, const struct spread *p, void *buf, MPI_Count count,
+                    struct datatype *type)
 {
     schedule_enter(s, p->local);
     for (int i = 0; p->leads && i < p->n_children; i++)
@@ -98,10 +103,11 @@ static void hand_on(struct schedule *s, const struct spread *p, void *buf, MPI_C
     schedule_leave(s, p->inter);
 }
 
-/* Receives what a rank of the other group sends to the tops and hands it on; meanwhile sends a payload of the same length to the tops of the
- * other group, if there are `tops`. Piece by piece in both directions, so that no rank waits for a piece that another one holds back. */
-static void exchange(struct schedule *s, const struct tops *tops, const void *send, int source, void *recv, MPI_Count count,
-                     struct datatype *type)
+/* Receives what a rank of the other group sends to the tops and hands it on; meanwhile sends a
+ * payload of the same length to the tops of the other group, if there are `tops`. Piece by piece in
+ * both directions, so that no rank waits for a piece that another one holds back. */
+static void exchange(struct schedule *s, const struct tops *tops, const void *send, int source,
+                     void *recv, MPI_Count count, struct datatype *type)
 {
     int job_node = job_node_of(s->view.comm->remote_group->procs[source]);
     MPI_Count piece = piece_of(count, type);
@@ -135,12 +141,12 @@ void inter_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype
     if (!find_tops(s, own_job_node(s), &tops))
         return;
     for (MPI_Count at = 0; at < count; at += piece)
-        isend_to_tops(s, &tops, datatype_at(type, buf, at), count - at < piece ? count - at : piece, type);
+        isend_to_tops(s, &tops, datatype_at(type, buf, at), count - at < piece ? count - at : piece,
+                      type);
     schedule_wait(s);
 }
 
-/* ---- gather and scatter
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- gather and scatter ---- */
 
 /* Posts the receives of one block from every remote rank; they complete at the next wait. */
 static void receive_blocks(struct schedule *s, const struct blocks *recv)
@@ -150,8 +156,8 @@ static void receive_blocks(struct schedule *s, const struct blocks *recv)
             schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), i);
 }
 
-void inter_gather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type,
-                  const struct blocks *recv, int root)
+void inter_gather(struct schedule *s, const void *send, MPI_Count send_count,
+                  struct datatype *send_type, const struct blocks *recv, int root)
 {
     if (root == MPI_PROC_NULL)
         return;
@@ -179,10 +185,10 @@ void inter_scatter(struct schedule *s, const struct blocks *send, void *recv, MP
     schedule_wait(s);
 }
 
-/* ---- allgather
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- allgather ---- */
 
-/* A group's nodes by the networks that they are on: all of a place send to the same tops, those of its first node. */
+/* A group's nodes by the networks that they are on: all of a place send to the same tops, those of
+ * its first node. */
 struct places {
     int n;
     int *of_node;  /* [nodes] */
@@ -197,7 +203,8 @@ static bool same_networks(int job_node_a, int job_node_b)
     return true;
 }
 
-static bool find_places(struct schedule *s, const struct coll_comm *c, const struct group *group, struct places *ret_places)
+static bool find_places(struct schedule *s, const struct coll_comm *c, const struct group *group,
+                        struct places *ret_places)
 {
     int *ints = schedule_temp(s, 2 * (size_t)c->n_nodes * sizeof(int));
     if (!ints)
@@ -234,7 +241,8 @@ static bool pack(struct schedule *s, const struct blocks *recv, struct packing *
     int n = remote_size(s);
     struct packing *k = ret_packing;
     MPI_Count next = 0;
-    *k = (struct packing){.sources = coll_remote_shape_of(s->view.comm), .at = schedule_temp(s, (size_t)n * sizeof(MPI_Count))};
+    *k = (struct packing){.sources = coll_remote_shape_of(s->view.comm),
+                          .at = schedule_temp(s, (size_t)n * sizeof(MPI_Count))};
     if (!k->sources)
         schedule_no_memory(s);
     if (s->broken || !find_places(s, k->sources, s->view.comm->remote_group, &k->places))
@@ -263,7 +271,8 @@ struct stream {
 };
 
 /* Posts the receives from those who have the blocks, if they send them here. */
-static bool open_stream(struct schedule *s, const struct blocks *recv, const struct packing *k, int place, struct stream *ret_stream)
+static bool open_stream(struct schedule *s, const struct blocks *recv, const struct packing *k,
+                        int place, struct stream *ret_stream)
 {
     struct spread *p = &ret_stream->spread;
     if (!find_spread(s, k->places.job_node[place], p))
@@ -282,8 +291,10 @@ static bool open_stream(struct schedule *s, const struct blocks *recv, const str
     return true;
 }
 
-/* Each block goes straight to where the branches around its place begin, all of a place together from there on. */
-void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count, struct datatype *send_type, const struct blocks *recv)
+/* Each block goes straight to where the branches around its place begin, all of a place together
+ * from there on. */
+void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count,
+                     struct datatype *send_type, const struct blocks *recv)
 {
     struct comm *comm = s->view.comm;
     const struct coll_comm *own = coll_shape_of(comm->local_comm);
@@ -313,11 +324,11 @@ void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count,
     }
     schedule_wait(s);
     for (int i = 0; !k.in_place && i < remote_size(s); i++)
-        schedule_copy(s, k.bytes + k.at[i], blocks_bytes(recv, i), coll_byte(), blocks_at(recv, i), blocks_count(recv, i), recv->type);
+        schedule_copy(s, k.bytes + k.at[i], blocks_bytes(recv, i), coll_byte(), blocks_at(recv, i),
+                      blocks_count(recv, i), recv->type);
 }
 
-/* ---- alltoall
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- alltoall ---- */
 
 void inter_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv)
 {
@@ -326,19 +337,20 @@ void inter_alltoall(struct schedule *s, const struct blocks *send, const struct 
         int end = start + LINEAR_WINDOW < n ? start + LINEAR_WINDOW : n;
         for (int i = start; i < end; i++)
             if (blocks_bytes(recv, i) > 0)
-                schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), i);
+                schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i),
+                               i);
         for (int i = start; i < end; i++)
             if (blocks_bytes(send, i) > 0)
-                schedule_isend(s, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i), i);
+                schedule_isend(s, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i),
+                               i);
         schedule_wait(s);
     }
 }
 
-/* ---- reductions
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- reductions ---- */
 
-void inter_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                  struct op *op, int root)
+void inter_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                  struct datatype *type, struct op *op, int root)
 {
     if (root == MPI_PROC_NULL || count == 0)
         return;
@@ -348,12 +360,15 @@ void inter_reduce(struct schedule *s, const void *send, void *recv, MPI_Count co
         ordered_reduce_across(s, send, count, type, op, root);
 }
 
-/* The rank of a group that has its result: on the node that is nearest to the other group's rank 0. */
-static int speaker_of(const struct coll_comm *c, const struct group *group, const struct group *other)
+/* The rank of a group that has its result: on the node that is nearest to the other group's rank
+ * 0. */
+static int speaker_of(const struct coll_comm *c, const struct group *group,
+                      const struct group *other)
 {
     int to = job_node_of(other->procs[0]), best = 0, least = JOB_APART + 1;
     for (int i = 0; i < c->n_nodes; i++) {
-        int from = job_node_of(group->procs[c->leaders[i]]), gateways = from == to ? -1 : levels_gateways_of_job(from, to);
+        int from = job_node_of(group->procs[c->leaders[i]]),
+            gateways = from == to ? -1 : levels_gateways_of_job(from, to);
         if (gateways < least) {
             least = gateways;
             best = i;
@@ -368,17 +383,19 @@ struct results {
     void *own_result;
 };
 
-static bool reduce_locally(struct schedule *s, const void *send, MPI_Count count, struct datatype *type, struct op *op,
-                           struct results *ret_results)
+static bool reduce_locally(struct schedule *s, const void *send, MPI_Count count,
+                           struct datatype *type, struct op *op, struct results *ret_results)
 {
     struct comm *comm = s->view.comm;
-    const struct coll_comm *own = coll_shape_of(comm->local_comm), *other = coll_remote_shape_of(comm);
+    const struct coll_comm *own = coll_shape_of(comm->local_comm),
+                           *other = coll_remote_shape_of(comm);
     if (!own || !other) {
         schedule_no_memory(s);
         return false;
     }
     struct results *r = ret_results;
-    *r = (struct results){.own = speaker_of(own, comm->group, comm->remote_group), .other = speaker_of(other, comm->remote_group, comm->group)};
+    *r = (struct results){.own = speaker_of(own, comm->group, comm->remote_group),
+                          .other = speaker_of(other, comm->remote_group, comm->group)};
     struct schedule_view inter = enter_local(s);
     r->own_result = s->view.rank == r->own ? schedule_temp_typed(s, count, type) : NULL;
     coll_reduce(s, send, r->own_result, count, type, op, r->own);
@@ -386,8 +403,8 @@ static bool reduce_locally(struct schedule *s, const void *send, MPI_Count count
     return !s->broken;
 }
 
-void inter_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                     struct op *op)
+void inter_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                     struct datatype *type, struct op *op)
 {
     struct results r;
     struct tops tops;
@@ -409,32 +426,38 @@ void inter_barrier(struct schedule *s)
     inter_allreduce(s, bytes, bytes + 1, 1, coll_byte(), op_predefined(MPI_BOR));
 }
 
-/* The blocks of this group's ranks below a top, from the other group's result, which the top has. */
-static void scatter_below(struct schedule *s, const struct span *span, const struct blocks *result, void *recv)
+/* The blocks of this group's ranks below a top, from the other group's result, which the top
+ * has. */
+static void scatter_below(struct schedule *s, const struct span *span, const struct blocks *result,
+                          void *recv)
 {
     const struct coll_comm *c = span->shape;
     int rank = s->view.rank, *top = schedule_temp(s, (size_t)c->n_nodes * sizeof(int));
     if (!top)
         return;
     for (int i = 0; i < c->n_nodes; i++)
-        top[span->order[i]] = span->parent[span->order[i]] < 0 ? span->order[i] : top[span->parent[span->order[i]]];
+        top[span->order[i]] =
+            span->parent[span->order[i]] < 0 ? span->order[i] : top[span->parent[span->order[i]]];
     int mine = c->leaders[top[c->node_of[rank]]];
     for (int i = 0; rank == mine && i < s->view.size; i++)
         if (c->leaders[top[c->node_of[i]]] == rank && i != rank && blocks_count(result, i) > 0)
             schedule_isend(s, blocks_at(result, i), blocks_count(result, i), result->type, i);
     if (rank == mine)
-        schedule_copy(s, blocks_at(result, rank), blocks_count(result, rank), result->type, recv, blocks_count(result, rank), result->type);
+        schedule_copy(s, blocks_at(result, rank), blocks_count(result, rank), result->type, recv,
+                      blocks_count(result, rank), result->type);
     else if (blocks_count(result, rank) > 0)
         schedule_irecv(s, recv, blocks_count(result, rank), result->type, mine);
 }
 
-/* Blocks of one size go straight to their ranks; of others only those who take them know the sizes: they go by the tops. */
-void inter_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
-                          struct op *op)
+/* Blocks of one size go straight to their ranks; of others only those who take them know the sizes:
+ * they go by the tops. */
+void inter_reduce_scatter(struct schedule *s, const void *send, void *recv,
+                          const struct blocks *counts, struct op *op)
 {
     struct comm *comm = s->view.comm;
     int n_remote = remote_size(s), job_node;
-    MPI_Count count = blocks_first(counts, comm->size), own_count = blocks_count(counts, s->view.rank);
+    MPI_Count count = blocks_first(counts, comm->size),
+              own_count = blocks_count(counts, s->view.rank);
     struct datatype *type = counts->type;
     struct results r;
     struct tops tops;

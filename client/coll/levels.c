@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* As many roots are tried for the centre; clusters of more networks than this are as good as unheard of. */
+/* As many roots are tried for the centre; clusters of more networks than this are as good as
+ * unheard of. */
 #define MAX_TRIED 16
 
 int levels_gateways_of_job(int a, int b)
@@ -29,8 +30,7 @@ int levels_gateways(const struct levels *l, int node_a, int node_b)
     return levels_gateways_of_job(l->job_node[node_a], l->job_node[node_b]);
 }
 
-/* ---- groups
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 /* The network that most of the nodes without group are on; -1: none of them is on any. */
 static int most_wanted(const struct levels *l, int n_nodes)
@@ -48,7 +48,8 @@ static int most_wanted(const struct levels *l, int n_nodes)
     return best;
 }
 
-/* Few groups whose nodes share a network each: the greedy cover (Johnson 1974). A node on several networks goes where most others are. */
+/* Few groups whose nodes share a network each: the greedy cover (Johnson 1974). A node on several
+ * networks goes where most others are. */
 static void cover(struct levels *l, int n_nodes)
 {
     int n_groups = 0, left = n_nodes;
@@ -66,7 +67,8 @@ static void cover(struct levels *l, int n_nodes)
     }
 }
 
-/* Numbers the groups by their lowest node, which holds their lowest rank, and lists the nodes of each. `seen`: [n_nodes] for the meantime. */
+/* Numbers the groups by their lowest node, which holds their lowest rank, and lists the nodes of
+ * each. `seen`: [n_nodes] for the meantime. */
 static void number_groups(struct levels *l, int n_nodes, int *seen)
 {
     int n = 0, at = 0;
@@ -116,8 +118,7 @@ static bool in_rows(const struct levels *l)
     return l->shape->in_order;
 }
 
-/* ---- trees
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- trees ---- */
 
 static bool on_several(const struct levels *l, int node)
 {
@@ -127,7 +128,8 @@ static bool on_several(const struct levels *l, int node)
     return n > 1;
 }
 
-/* The nearest pair of nodes between two groups. Nodes on one network only are all alike: the first of them stands for the others. */
+/* The nearest pair of nodes between two groups. Nodes on one network only are all alike: the first
+ * of them stands for the others. */
 static struct levels_edge nearest(const struct levels *l, int from, int to)
 {
     struct levels_edge best = {.gateways = JOB_APART + 1};
@@ -198,17 +200,21 @@ static void find_peer(const struct levels *l, struct levels_tree *t, int root)
     }
 }
 
-/* A group in the tree, and one outside that is as far from it as from its parent: do the two ways from the parent begin alike, and branch off
- * in a network without ranks? Then a payload along both would cross a border twice. */
-static bool branch_between(const struct levels *l, const struct levels_tree *t, int next, int outside)
+/* A group in the tree, and one outside that is as far from it as from its parent: do the two ways
+ * from the parent begin alike, and branch off in a network without ranks? Then a payload along both
+ * would cross a border twice. */
+static bool branch_between(const struct levels *l, const struct levels_tree *t, int next,
+                           int outside)
 {
     int from = t->edge[outside].from, from_group = from < 0 ? -1 : l->group_of[from];
-    return from_group == t->parent[next] && t->edge[next].gateways > 1 && t->edge[outside].gateways > 1;
+    return from_group == t->parent[next] && t->edge[next].gateways > 1 &&
+           t->edge[outside].gateways > 1;
 }
 
-/* Prim 1957: the group that the fewest gateways separate from the tree comes next, as near to its beginning as may be. Where the way in
- * leads to a node that is as near to a child as any, that node also serves the child. t->edge: the ways from outside, t->depth: the depth
- * that a group would have. */
+/* Prim 1957: the group that the fewest gateways separate from the tree comes next, as near to its
+ * beginning as may be. Where the way in leads to a node that is as near to a child as any, that
+ * node also serves the child. t->edge: the ways from outside, t->depth: the depth that a group
+ * would have. */
 static void grow(const struct levels *l, struct levels_tree *t, enum levels_load load)
 {
     int *above = t->depth;
@@ -217,8 +223,9 @@ static void grow(const struct levels *l, struct levels_tree *t, enum levels_load
     for (int n = 0; n < l->n_groups; n++) {
         int next = -1;
         for (int g = 0; g < l->n_groups; g++)
-            if (t->parent[g] == -2 && (next < 0 || t->edge[g].gateways < t->edge[next].gateways ||
-                                       (t->edge[g].gateways == t->edge[next].gateways && above[g] < above[next])))
+            if (t->parent[g] == -2 &&
+                (next < 0 || t->edge[g].gateways < t->edge[next].gateways ||
+                 (t->edge[g].gateways == t->edge[next].gateways && above[g] < above[next])))
                 next = g;
         t->parent[next] = t->edge[next].from < 0 ? -1 : l->group_of[t->edge[next].from];
         t->order[n] = next;
@@ -231,7 +238,8 @@ static void grow(const struct levels *l, struct levels_tree *t, enum levels_load
                 (edge.gateways == t->edge[g].gateways && above[next] + 1 >= above[g] &&
                  (load == LEVELS_BLOCKS || !branch_between(l, t, next, g))))
                 continue;
-            if (t->edge[next].gateways >= 0 && levels_gateways(l, t->edge[next].to, edge.to) == edge.gateways)
+            if (t->edge[next].gateways >= 0 &&
+                levels_gateways(l, t->edge[next].to, edge.to) == edge.gateways)
                 edge.from = t->edge[next].to;
             t->edge[g] = edge;
             above[g] = above[next] + 1;
@@ -263,7 +271,8 @@ struct levels_tree *levels_tree_from(const struct levels *l, int job_node)
         for (int i = l->first[g]; i < l->first[g + 1]; i++) {
             int gateways = levels_gateways_of_job(job_node, l->job_node[l->nodes[i]]);
             if (gateways < t->edge[g].gateways || l->job_node[l->nodes[i]] == job_node)
-                t->edge[g] = (struct levels_edge){.from = -1, .to = l->nodes[i], .gateways = gateways};
+                t->edge[g] =
+                    (struct levels_edge){.from = -1, .to = l->nodes[i], .gateways = gateways};
         }
     }
     if (t)
@@ -271,8 +280,7 @@ struct levels_tree *levels_tree_from(const struct levels *l, int job_node)
     return t;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static bool find_centre(struct levels *l)
 {
@@ -299,7 +307,8 @@ static bool allocate(struct levels *l, size_t n_nodes, size_t size)
     l->ranks = malloc(size * sizeof(int));
     l->node_first = malloc((n_nodes + 1) * sizeof(int));
     l->trees = calloc(n_nodes * LEVELS_LOADS, sizeof *l->trees);
-    return l->group_of && l->nodes && l->first && l->leaders && l->job_node && l->ranks && l->node_first && l->trees;
+    return l->group_of && l->nodes && l->first && l->leaders && l->job_node && l->ranks &&
+           l->node_first && l->trees;
 }
 
 struct levels *levels_new(struct coll_comm *c, const struct group *group, bool by_network)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations: the predefined ones, those of users, and applying them. See op.h; the loops are in op_*.c.
+ * Operations: the predefined ones, those of users, and applying them. See op.h; the loops are in
+ * op_*.c.
  */
 #include "client/coll/op.h"
 
@@ -17,16 +18,16 @@ struct predefined_op {
     struct op op;
 };
 
-#define OP_OBJECT                                                                                            \
-    {                                                                                                        \
-        .refs = 1, .kind = OBJECT_OP                                                                         \
+#define OP_OBJECT                                                                                  \
+    {                                                                                              \
+        .refs = 1, .kind = OBJECT_OP                                                               \
     }
-#define REDUCTION(handle, family)                                                                            \
-    {                                                                                                        \
-        handle,                                                                                              \
-        {                                                                                                    \
-            OP_OBJECT, true, #handle, family, NULL, NULL                                                     \
-        }                                                                                                    \
+#define REDUCTION(handle, family)                                                                  \
+    {                                                                                              \
+        handle,                                                                                    \
+        {                                                                                          \
+            OP_OBJECT, true, #handle, family, NULL, NULL                                           \
+        }                                                                                          \
     }
 
 static struct predefined_op predefined_ops[] = {
@@ -98,10 +99,11 @@ static op_loop find_loop(const struct op *op, const struct datatype *type)
 static int refuse(const struct op *op, const struct datatype *type)
 {
     if (op->family == NULL)
-        return err_set(MPI_ERR_OP, "%s is for one-sided accumulation only, not for reductions", op->name);
+        return err_set(MPI_ERR_OP, "%s is for one-sided accumulation only, not for reductions",
+                       op->name);
     if (type->class == CLASS_NONE)
-        return err_set(MPI_ERR_OP, "%s is defined for predefined datatypes only, not for %s", op->name,
-                       datatype_name(type));
+        return err_set(MPI_ERR_OP, "%s is defined for predefined datatypes only, not for %s",
+                       op->name, datatype_name(type));
     return err_set(MPI_ERR_OP, "%s is not defined for %s", op->name, datatype_name(type));
 }
 
@@ -111,7 +113,8 @@ int op_check(const struct op *op, const struct datatype *type)
 }
 
 /* Calls a user's function, in pieces where its count is an int. */
-static void apply_users(const struct op *op, void *in, void *inout, MPI_Count count, struct datatype *type)
+static void apply_users(const struct op *op, void *in, void *inout, MPI_Count count,
+                        struct datatype *type)
 {
     MPI_Datatype handle = (MPI_Datatype)type->obj.handle;
     if (op->user_fn_c != NULL) {
@@ -125,7 +128,8 @@ static void apply_users(const struct op *op, void *in, void *inout, MPI_Count co
     }
 }
 
-int op_apply(const struct op *op, const void *in, void *inout, MPI_Count count, struct datatype *type)
+int op_apply(const struct op *op, const void *in, void *inout, MPI_Count count,
+             struct datatype *type)
 {
     op_loop loop = find_loop(op, type);
     if (loop != NULL) {
@@ -141,8 +145,8 @@ int op_apply(const struct op *op, const void *in, void *inout, MPI_Count count, 
     if (!is_users(op))
         return refuse(op, type);
 
-    /* A nonblocking reduction may go on after the type's handle was freed; the user's function still gets
-     * one. */
+    /* A nonblocking reduction may go on after the type's handle was freed; the user's function
+     * still gets one. */
     bool lend_handle = type->obj.handle == 0;
     if (lend_handle && handle_new(&type->obj) == 0)
         return err_set(MPI_ERR_NO_MEM, "no handle left to call a user-defined operation with");
@@ -152,7 +156,8 @@ int op_apply(const struct op *op, const void *in, void *inout, MPI_Count count, 
     return MPI_SUCCESS;
 }
 
-int mpi_op_create(MPI_User_function *user_fn, MPI_User_function_c *user_fn_c, int commute, struct op **ret_op)
+int mpi_op_create(MPI_User_function *user_fn, MPI_User_function_c *user_fn_c, int commute,
+                  struct op **ret_op)
 {
     struct op *op = calloc(1, sizeof *op);
     if (op == NULL)

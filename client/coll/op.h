@@ -2,12 +2,12 @@
 /*
  * Reduction operations: inout[i] = in[i] op inout[i].
  *
- * Called by the bindings and by every reducing collective, with the library lock held; applying an operation
- * only reads the op, so several threads may do it at once.
+ * Called by the bindings and by every reducing collective, with the library lock held; applying an
+ * operation only reads the op, so several threads may do it at once.
  *
- * The idea: a predefined operation is a table from the machine form of a basic type (enum basic_kind) to a
- * loop; which *classes* of types it accepts is the standard's table (MPI-5.0 section 6.9.2). A user's
- * operation is one function for all types.
+ * The idea: a predefined operation is a table from the machine form of a basic type (enum
+ * basic_kind) to a loop; which *classes* of types it accepts is the standard's table (MPI-5.0
+ * section 6.9.2). A user's operation is one function for all types.
  */
 #ifndef MOTET_CLIENT_COLL_OP_H
 #define MOTET_CLIENT_COLL_OP_H
@@ -47,13 +47,15 @@ struct op *op_predefined(MPI_Op handle);
 void op_ref(struct op *op);
 void op_unref(struct op *op);
 
-/* Can `op` reduce elements of `type`? Returns MPI_SUCCESS or MPI_ERR_OP with a text naming both. A reducing
- * collective asks once before it communicates. MPI_REPLACE and MPI_NO_OP reduce nothing. */
+/* Can `op` reduce elements of `type`? Returns MPI_SUCCESS or MPI_ERR_OP with a text naming both. A
+ * reducing collective asks once before it communicates. MPI_REPLACE and MPI_NO_OP reduce
+ * nothing. */
 int op_check(const struct op *op, const struct datatype *type);
 
-/* inout[i] = in[i] op inout[i] for `count` elements: `in` is the left operand, as MPI_Reduce_local defines
- * it. Returns what op_check says, and in addition takes MPI_REPLACE (copies) and MPI_NO_OP (leaves inout) on
- * any type, for accumulation. */
-int op_apply(const struct op *op, const void *in, void *inout, MPI_Count count, struct datatype *type);
+/* inout[i] = in[i] op inout[i] for `count` elements: `in` is the left operand, as MPI_Reduce_local
+ * defines it. Returns what op_check says, and in addition takes MPI_REPLACE (copies) and MPI_NO_OP
+ * (leaves inout) on any type, for accumulation. */
+int op_apply(const struct op *op, const void *in, void *inout, MPI_Count count,
+             struct datatype *type);
 
 #endif

@@ -5,29 +5,30 @@
 #include "client/core/group.h"
 #include "client/core/job.h"
 
-/* Partial results at a node; and a piece, long against the time that two distant ranks take to agree on a transfer. */
+/* Partial results at a node; and a piece, long against the time that two distant ranks take to
+ * agree on a transfer. */
 #define KEPT_BYTES  (4 << 20)
 #define PIECE_BYTES (256 << 10)
 /* Pieces of a scan that are under way at a time. */
 #define SCAN_DEPTH 4
 
-/* ---- runs
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- runs ---- */
 
 /* A run of one of those whose operands meet at a node. */
 struct part {
-    int owner; /* 0: the node itself; i + 1: child i */
-    int place; /* among the owner's */
-    int run;   /* of the node and all behind it */
+    int owner;    /* 0: the node itself; i + 1: child i */
+    int place;    /* among the owner's */
+    int run;      /* of the node and all behind it */
     int first, n; /* ranks; n 1 where order does not matter */
 };
 
 struct runs {
     struct part *parts; /* by rank */
     int n_parts, n;
-    int *n_of; /* [1 + children] parts of each owner */
+    int *n_of;   /* [1 + children] parts of each owner */
     int *begins; /* [1 + children] the owner's first part begins with rank 0 */
-    bool begins_all, ends_all; /* the first run begins with rank 0, the last one ends with the last rank */
+    bool begins_all,
+        ends_all; /* the first run begins with rank 0, the last one ends with the last rank */
 };
 
 struct ordered {
@@ -99,7 +100,8 @@ static bool find_runs(struct schedule *s, struct ordered *o, int size, bool in_o
         } else if (mine >= 0) {
             t->n += before < 0;
             t->begins[mine] |= r == 0;
-            t->parts[t->n_parts++] = (struct part){.owner = mine, .place = t->n_of[mine]++, .run = t->n - 1, .first = r, .n = 1};
+            t->parts[t->n_parts++] = (struct part){
+                .owner = mine, .place = t->n_of[mine]++, .run = t->n - 1, .first = r, .n = 1};
         }
         before = mine;
     }
@@ -109,7 +111,8 @@ static bool find_runs(struct schedule *s, struct ordered *o, int size, bool in_o
 }
 
 /* Pieces are of one length everywhere: all know how many runs the nodes have together. */
-static MPI_Count piece_of(const struct ordered *o, MPI_Count count, const struct datatype *type, int size, bool in_order, int depth)
+static MPI_Count piece_of(const struct ordered *o, MPI_Count count, const struct datatype *type,
+                          int size, bool in_order, int depth)
 {
     const int *node_of = o->span.shape->node_of;
     MPI_Count n_runs = 1, n_bytes;
@@ -138,16 +141,19 @@ static bool find_place(struct schedule *s, struct ordered *o, int parent_above, 
 
 static struct schedule_view view_of_node(const struct comm *comm, const struct coll_comm *c)
 {
-    return (struct schedule_view){.comm = (struct comm *)comm, .rank = c->my_member, .size = c->n_members, .map = c->members};
+    return (struct schedule_view){
+        .comm = (struct comm *)comm, .rank = c->my_member, .size = c->n_members, .map = c->members};
 }
 
 /* Over the whole communicator; root -1: the top is the levels' centre. */
-static bool find_within(struct schedule *s, struct levels *levels, int root, struct ordered *ret_ordered)
+static bool find_within(struct schedule *s, struct levels *levels, int root,
+                        struct ordered *ret_ordered)
 {
     struct ordered *o = ret_ordered;
     const struct coll_comm *c = levels->shape;
     int top = root < 0 ? levels->nodes[levels->first[levels->centre]] : c->node_of[root];
-    *o = (struct ordered){.whole = s->view, .leaders = c->leaders, .my_node = c->node_of[s->view.rank]};
+    *o = (struct ordered){
+        .whole = s->view, .leaders = c->leaders, .my_node = c->node_of[s->view.rank]};
     o->node = view_of_node(s->view.comm, c);
     if (!span_of_root(s, levels, top, &o->span))
         return false;
@@ -160,8 +166,7 @@ static bool find_within(struct schedule *s, struct levels *levels, int root, str
     return !s->broken && find_place(s, o, -1, true);
 }
 
-/* ---- combining
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- combining ---- */
 
 /* Of n elements for each part, at a node that leads. */
 struct kept {
@@ -170,7 +175,8 @@ struct kept {
     void *out;   /* its runs; NULL with one run */
 };
 
-static bool keep(struct schedule *s, const struct ordered *o, MPI_Count n, struct datatype *type, struct kept *ret_kept)
+static bool keep(struct schedule *s, const struct ordered *o, MPI_Count n, struct datatype *type,
+                 struct kept *ret_kept)
 {
     *ret_kept = (struct kept){0};
     if (o->my_node >= 0 && !leads(o))
@@ -184,14 +190,16 @@ static bool keep(struct schedule *s, const struct ordered *o, MPI_Count n, struc
     return !s->broken;
 }
 
-static void *part_at(const struct kept *k, const struct part *part, MPI_Count n, const struct datatype *type)
+static void *part_at(const struct kept *k, const struct part *part, MPI_Count n,
+                     const struct datatype *type)
 {
     return datatype_at(type, part->owner ? k->room[part->owner - 1] : k->own, part->place * n);
 }
 
-/* The parts of a run, from the last one down, into its place in `out`, or where the last one is. Returns where. */
-static void *join(struct schedule *s, const struct ordered *o, const struct kept *k, int last, void *out, MPI_Count n, struct datatype *type,
-                  struct op *op)
+/* The parts of a run, from the last one down, into its place in `out`, or where the last one is.
+ * Returns where. */
+static void *join(struct schedule *s, const struct ordered *o, const struct kept *k, int last,
+                  void *out, MPI_Count n, struct datatype *type, struct op *op)
 {
     const struct part *parts = o->runs.parts;
     void *acc = part_at(k, &parts[last], n, type);
@@ -205,8 +213,8 @@ static void *join(struct schedule *s, const struct ordered *o, const struct kept
 }
 
 /* All runs, one behind the other. `out` NULL: wherever they are best made. */
-static void *join_all(struct schedule *s, const struct ordered *o, const struct kept *k, void *out, MPI_Count n, struct datatype *type,
-                      struct op *op)
+static void *join_all(struct schedule *s, const struct ordered *o, const struct kept *k, void *out,
+                      MPI_Count n, struct datatype *type, struct op *op)
 {
     const struct runs *t = &o->runs;
     if (t->n_parts == 0)
@@ -223,21 +231,23 @@ static void *join_all(struct schedule *s, const struct ordered *o, const struct 
     return out;
 }
 
-static void post_children(struct schedule *s, const struct ordered *o, const struct kept *k, MPI_Count n, struct datatype *type)
+static void post_children(struct schedule *s, const struct ordered *o, const struct kept *k,
+                          MPI_Count n, struct datatype *type)
 {
     for (int i = 0; i < o->n_children; i++)
         schedule_irecv(s, k->room[i], n * o->runs.n_of[i + 1], type, o->leaders[o->children[i]]);
 }
 
-/* ---- within a node
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- within a node ---- */
 
 /* The ranks of a part of this node, which begins at place `at` among its ranks. */
 static struct schedule_view view_of_part(const struct ordered *o, const struct part *part, int at)
 {
     int rank = o->node.rank - at;
-    return (struct schedule_view){
-        .comm = o->node.comm, .rank = rank >= 0 && rank < part->n ? rank : -1, .size = part->n, .map = o->node.map + at};
+    return (struct schedule_view){.comm = o->node.comm,
+                                  .rank = rank >= 0 && rank < part->n ? rank : -1,
+                                  .size = part->n,
+                                  .map = o->node.map + at};
 }
 
 /* Goes over the parts of the node: false behind the last one. Begin with *i == -1, *at == 0. */
@@ -252,7 +262,8 @@ static bool next_part(const struct ordered *o, int *i, int *at)
 }
 
 /* The operands of the node's runs come to its leader. */
-static void collect(struct schedule *s, const struct ordered *o, const void *send, void *own, MPI_Count n, struct datatype *type, struct op *op)
+static void collect(struct schedule *s, const struct ordered *o, const void *send, void *own,
+                    MPI_Count n, struct datatype *type, struct op *op)
 {
     struct blocks blocks = {.buf = own, .type = type, .count = n};
     int n_own = o->runs.n_of[0];
@@ -281,8 +292,8 @@ static void collect(struct schedule *s, const struct ordered *o, const void *sen
 }
 
 /* What everything up to this node adds up to: at the top into `out`, else to the parent. */
-static void pass_up(struct schedule *s, const struct ordered *o, const struct kept *k, const void *send, void *out, MPI_Count n,
-                    struct datatype *type, struct op *op)
+static void pass_up(struct schedule *s, const struct ordered *o, const struct kept *k,
+                    const void *send, void *out, MPI_Count n, struct datatype *type, struct op *op)
 {
     schedule_enter(s, o->whole);
     if (leads(o))
@@ -299,11 +310,10 @@ static void pass_up(struct schedule *s, const struct ordered *o, const struct ke
     schedule_leave(s, o->whole);
 }
 
-/* ---- reduce and allreduce
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- reduce and allreduce ---- */
 
-void ordered_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                    struct op *op, int root)
+void ordered_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
+                    MPI_Count count, struct datatype *type, struct op *op, int root)
 {
     struct ordered o;
     struct kept k;
@@ -314,11 +324,13 @@ void ordered_reduce(struct schedule *s, struct levels *levels, const void *send,
     if (!keep(s, &o, piece, type, &k))
         return;
     for (MPI_Count at = 0; at < count; at += piece)
-        pass_up(s, &o, &k, datatype_at(type, send, at), is_root ? datatype_at(type, recv, at) : NULL, count - at < piece ? count - at : piece,
-                type, op);
+        pass_up(s, &o, &k, datatype_at(type, send, at),
+                is_root ? datatype_at(type, recv, at) : NULL,
+                count - at < piece ? count - at : piece, type, op);
 }
 
-static void pass_down(struct schedule *s, const struct ordered *o, void *buf, MPI_Count n, struct datatype *type)
+static void pass_down(struct schedule *s, const struct ordered *o, void *buf, MPI_Count n,
+                      struct datatype *type)
 {
     if (leads(o)) {
         schedule_recv(s, buf, n, type, o->parent);
@@ -332,27 +344,29 @@ static void pass_down(struct schedule *s, const struct ordered *o, void *buf, MP
 }
 
 /* The pieces go down behind those going up. */
-void ordered_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                       struct op *op)
+void ordered_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
+                       MPI_Count count, struct datatype *type, struct op *op)
 {
     struct ordered o;
     struct kept k;
     if (!find_within(s, levels, -1, &o))
         return;
-    MPI_Count piece = piece_of(&o, count, type, o.whole.size, true, 2), lag = 2 * o.span.height * piece;
+    MPI_Count piece = piece_of(&o, count, type, o.whole.size, true, 2),
+              lag = 2 * o.span.height * piece;
     if (!keep(s, &o, piece, type, &k))
         return;
     for (MPI_Count at = 0; at < count + lag; at += piece) {
         MPI_Count down = at - lag;
         if (at < count)
-            pass_up(s, &o, &k, datatype_at(type, send, at), datatype_at(type, recv, at), count - at < piece ? count - at : piece, type, op);
+            pass_up(s, &o, &k, datatype_at(type, send, at), datatype_at(type, recv, at),
+                    count - at < piece ? count - at : piece, type, op);
         if (down >= 0 && down < count)
-            pass_down(s, &o, datatype_at(type, recv, down), count - down < piece ? count - down : piece, type);
+            pass_down(s, &o, datatype_at(type, recv, down),
+                      count - down < piece ? count - down : piece, type);
     }
 }
 
-/* ---- scans
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- scans ---- */
 
 /* A piece of a scan on its way. */
 struct scan {
@@ -363,9 +377,11 @@ struct scan {
     void *prefix; /* on every rank: for its run */
 };
 
-static bool open_scan(struct schedule *s, const struct ordered *o, MPI_Count n, struct datatype *type, struct scan *ret_scan)
+static bool open_scan(struct schedule *s, const struct ordered *o, MPI_Count n,
+                      struct datatype *type, struct scan *ret_scan)
 {
-    *ret_scan = (struct scan){.total = schedule_temp_typed(s, n, type), .prefix = schedule_temp_typed(s, n, type)};
+    *ret_scan = (struct scan){.total = schedule_temp_typed(s, n, type),
+                              .prefix = schedule_temp_typed(s, n, type)};
     if (s->broken || !keep(s, o, n, type, &ret_scan->kept) || !leads(o))
         return !s->broken;
     ret_scan->before = schedule_temp_typed(s, n * o->runs.n, type);
@@ -376,8 +392,9 @@ static bool open_scan(struct schedule *s, const struct ordered *o, MPI_Count n, 
 }
 
 /* The scan within each run of the node; what the runs add up to comes to the leader. */
-static void scan_runs(struct schedule *s, const struct ordered *o, const struct scan *c, const void *send, void *recv, MPI_Count n,
-                      struct datatype *type, struct op *op, bool inclusive)
+static void scan_runs(struct schedule *s, const struct ordered *o, const struct scan *c,
+                      const void *send, void *recv, MPI_Count n, struct datatype *type,
+                      struct op *op, bool inclusive)
 {
     int n_own = o->runs.n_of[0];
     schedule_enter(s, o->node);
@@ -428,12 +445,14 @@ static bool owner_ends(const struct ordered *o, int owner)
     return t->ends_all && t->parts[t->n_parts - 1].owner == owner;
 }
 
-static void scan_up(struct schedule *s, const struct ordered *o, const struct scan *c, const void *send, void *recv, MPI_Count n,
-                    struct datatype *type, struct op *op, bool inclusive)
+static void scan_up(struct schedule *s, const struct ordered *o, const struct scan *c,
+                    const void *send, void *recv, MPI_Count n, struct datatype *type, struct op *op,
+                    bool inclusive)
 {
     for (int i = 0; leads(o) && i < o->n_children; i++)
         if (o->runs.n_of[i + 1] > owner_ends(o, i + 1))
-            schedule_irecv(s, c->kept.room[i], n * (o->runs.n_of[i + 1] - owner_ends(o, i + 1)), type, o->leaders[o->children[i]]);
+            schedule_irecv(s, c->kept.room[i], n * (o->runs.n_of[i + 1] - owner_ends(o, i + 1)),
+                           type, o->leaders[o->children[i]]);
     scan_runs(s, o, c, send, recv, n, type, op, inclusive);
     schedule_wait(s);
     if (!leads(o) || o->parent < 0 || n_told(o) == 0)
@@ -442,14 +461,15 @@ static void scan_up(struct schedule *s, const struct ordered *o, const struct sc
     const struct runs *t = &o->runs;
     void *out = o->n_children ? c->before : c->kept.own;
     for (int i = 0; o->n_children && i < t->n_parts; i++)
-        if (t->parts[i].run < n_told(o) && (i + 1 == t->n_parts || t->parts[i + 1].run != t->parts[i].run))
+        if (t->parts[i].run < n_told(o) &&
+            (i + 1 == t->n_parts || t->parts[i + 1].run != t->parts[i].run))
             join(s, o, &c->kept, i, datatype_at(type, out, t->parts[i].run * n), n, type, op);
     schedule_send(s, out, n * n_told(o), type, o->parent);
 }
 
 /* From what comes before each run to what comes before each of its parts. */
-static void spread_prefixes(struct schedule *s, const struct ordered *o, const struct scan *c, MPI_Count n, struct datatype *type,
-                            struct op *op)
+static void spread_prefixes(struct schedule *s, const struct ordered *o, const struct scan *c,
+                            MPI_Count n, struct datatype *type, struct op *op)
 {
     const struct runs *t = &o->runs;
     void *sum = NULL; /* of all before the part */
@@ -459,7 +479,8 @@ static void spread_prefixes(struct schedule *s, const struct ordered *o, const s
         if (i == 0 || t->parts[i - 1].run != part->run)
             sum = part->first == 0 ? NULL : datatype_at(type, c->before, part->run * n);
         if (sum)
-            schedule_copy(s, sum, n, type, datatype_at(type, c->given[part->owner], part->place * n), n, type);
+            schedule_copy(s, sum, n, type,
+                          datatype_at(type, c->given[part->owner], part->place * n), n, type);
         if (i + 1 == t->n_parts || t->parts[i + 1].run != part->run)
             continue;
         if (sum)
@@ -469,7 +490,8 @@ static void spread_prefixes(struct schedule *s, const struct ordered *o, const s
 }
 
 /* Each rank of the node gets what comes before its run, if there is anything. */
-static bool hand_out(struct schedule *s, const struct ordered *o, const struct scan *c, MPI_Count n, struct datatype *type)
+static bool hand_out(struct schedule *s, const struct ordered *o, const struct scan *c, MPI_Count n,
+                     struct datatype *type)
 {
     int n_own = o->runs.n_of[0];
     bool given = false;
@@ -504,17 +526,19 @@ static bool hand_out(struct schedule *s, const struct ordered *o, const struct s
     return given;
 }
 
-static void scan_down(struct schedule *s, const struct ordered *o, const struct scan *c, void *recv, MPI_Count n, struct datatype *type,
-                      struct op *op, bool inclusive)
+static void scan_down(struct schedule *s, const struct ordered *o, const struct scan *c, void *recv,
+                      MPI_Count n, struct datatype *type, struct op *op, bool inclusive)
 {
     const struct runs *t = &o->runs;
     if (leads(o)) {
         if (o->parent >= 0 && t->n > t->begins_all)
-            schedule_recv(s, datatype_at(type, c->before, t->begins_all * n), n * (t->n - t->begins_all), type, o->parent);
+            schedule_recv(s, datatype_at(type, c->before, t->begins_all * n),
+                          n * (t->n - t->begins_all), type, o->parent);
         spread_prefixes(s, o, c, n, type, op);
         for (int i = 0; i < o->n_children; i++)
             if (t->n_of[i + 1] > t->begins[i + 1])
-                schedule_isend(s, datatype_at(type, c->given[i + 1], t->begins[i + 1] * n), n * (t->n_of[i + 1] - t->begins[i + 1]), type,
+                schedule_isend(s, datatype_at(type, c->given[i + 1], t->begins[i + 1] * n),
+                               n * (t->n_of[i + 1] - t->begins[i + 1]), type,
                                o->leaders[o->children[i]]);
     }
     bool given = hand_out(s, o, c, n, type), begins = true;
@@ -528,15 +552,16 @@ static void scan_down(struct schedule *s, const struct ordered *o, const struct 
     schedule_wait(s);
 }
 
-void ordered_scan(struct schedule *s, struct levels *levels, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                  struct op *op, bool inclusive)
+void ordered_scan(struct schedule *s, struct levels *levels, const void *send, void *recv,
+                  MPI_Count count, struct datatype *type, struct op *op, bool inclusive)
 {
     struct ordered o;
     struct scan scans[SCAN_DEPTH];
     if (!find_within(s, levels, -1, &o))
         return;
     /* What a node keeps of a piece: its parts and what it gives for them, its runs. */
-    MPI_Count piece = piece_of(&o, count, type, o.whole.size, true, 3 * SCAN_DEPTH), n_pieces = (count + piece - 1) / piece;
+    MPI_Count piece = piece_of(&o, count, type, o.whole.size, true, 3 * SCAN_DEPTH),
+              n_pieces = (count + piece - 1) / piece;
     int depth = n_pieces < SCAN_DEPTH ? (int)n_pieces : SCAN_DEPTH;
     for (int i = 0; i < depth; i++)
         if (!open_scan(s, &o, piece, type, &scans[i]))
@@ -544,25 +569,27 @@ void ordered_scan(struct schedule *s, struct levels *levels, const void *send, v
     for (MPI_Count up = 0; up < n_pieces + depth - 1; up++) {
         MPI_Count down = up - depth + 1, at = up * piece;
         if (up < n_pieces)
-            scan_up(s, &o, &scans[up % depth], datatype_at(type, send, at), datatype_at(type, recv, at),
-                    count - at < piece ? count - at : piece, type, op, inclusive);
+            scan_up(s, &o, &scans[up % depth], datatype_at(type, send, at),
+                    datatype_at(type, recv, at), count - at < piece ? count - at : piece, type, op,
+                    inclusive);
         at = down * piece;
         if (down >= 0)
-            scan_down(s, &o, &scans[down % depth], datatype_at(type, recv, at), count - at < piece ? count - at : piece, type, op,
-                      inclusive);
+            scan_down(s, &o, &scans[down % depth], datatype_at(type, recv, at),
+                      count - at < piece ? count - at : piece, type, op, inclusive);
     }
 }
 
-/* ---- between the groups of an intercommunicator
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- between the groups of an intercommunicator ---- */
 
-void ordered_reduce_across(struct schedule *s, const void *send, MPI_Count count, struct datatype *type, struct op *op, int root)
+void ordered_reduce_across(struct schedule *s, const void *send, MPI_Count count,
+                           struct datatype *type, struct op *op, int root)
 {
     struct schedule_view inter = s->view;
     struct comm *local = inter.comm->local_comm;
     const struct coll_comm *c = coll_shape_of(local);
     int job_node = job_node_of(inter.comm->remote_group->procs[root]);
-    struct ordered o = {.above = inter, .whole = {.comm = local, .rank = local->rank, .size = local->size}};
+    struct ordered o = {.above = inter,
+                        .whole = {.comm = local, .rank = local->rank, .size = local->size}};
     struct kept k;
     if (!span_from(s, c, job_node, &o.span))
         return;
@@ -573,14 +600,17 @@ void ordered_reduce_across(struct schedule *s, const void *send, MPI_Count count
     if (!find_place(s, &o, root, !op->commutative) || !keep(s, &o, piece, type, &k))
         return;
     for (MPI_Count at = 0; at < count; at += piece)
-        pass_up(s, &o, &k, datatype_at(type, send, at), NULL, count - at < piece ? count - at : piece, type, op);
+        pass_up(s, &o, &k, datatype_at(type, send, at), NULL,
+                count - at < piece ? count - at : piece, type, op);
     schedule_leave(s, inter);
 }
 
-void ordered_take_across(struct schedule *s, void *recv, MPI_Count count, struct datatype *type, struct op *op)
+void ordered_take_across(struct schedule *s, void *recv, MPI_Count count, struct datatype *type,
+                         struct op *op)
 {
     const struct coll_comm *c = coll_remote_shape_of(s->view.comm);
-    int job_node = job_node_of(s->view.comm->group->procs[s->view.rank]), n_remote = comm_remote_size(s->view.comm);
+    int job_node = job_node_of(s->view.comm->group->procs[s->view.rank]),
+        n_remote = comm_remote_size(s->view.comm);
     struct ordered o = {.whole = s->view, .my_node = -1, .parent = -1};
     struct kept k;
     if (!span_from(s, c, job_node, &o.span))
@@ -588,7 +618,8 @@ void ordered_take_across(struct schedule *s, void *recv, MPI_Count count, struct
     o.leaders = c->leaders;
     MPI_Count piece = piece_of(&o, count, type, n_remote, !op->commutative, 2);
     o.children = span_children(s, &o.span, SPAN_TOP, &o.n_children);
-    if (!o.children || !find_runs(s, &o, n_remote, !op->commutative) || !keep(s, &o, piece, type, &k))
+    if (!o.children || !find_runs(s, &o, n_remote, !op->commutative) ||
+        !keep(s, &o, piece, type, &k))
         return;
     for (MPI_Count at = 0; at < count; at += piece) {
         MPI_Count n = count - at < piece ? count - at : piece;

@@ -5,8 +5,8 @@
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
-void coll_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
-                         struct op *op)
+void coll_reduce_scatter(struct schedule *s, const void *send, void *recv,
+                         const struct blocks *counts, struct op *op)
 {
     int size = s->view.size;
     MPI_Count count = blocks_first(counts, size);
@@ -18,7 +18,8 @@ void coll_reduce_scatter(struct schedule *s, const void *send, void *recv, const
         schedule_copy(s, send, count, counts->type, recv, count, counts->type);
         return;
     }
-    switch (select_algorithm(SELECT_REDUCE_SCATTER, s, count * counts->type->size, op->commutative)) {
+    switch (
+        select_algorithm(SELECT_REDUCE_SCATTER, s, count * counts->type->size, op->commutative)) {
     case REDUCE_SCATTER_NODES:
         hierarchy_reduce_scatter(s, hierarchy_nodes(s), send, recv, counts, op);
         break;

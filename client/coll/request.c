@@ -13,8 +13,8 @@
 struct coll_request {
     struct request request;
     struct schedule *schedule;
-    const char *function; /* that made it */
-    struct calls_record *record; /* while it runs */
+    const char *function;                 /* that made it */
+    struct calls_record *record;          /* while it runs */
     struct coll_request *next, *previous; /* while it runs */
 };
 
@@ -88,7 +88,8 @@ static int start(struct request *request)
     n_running++;
     enum coll_form form = coll_form_of(r->schedule->tag);
     if (form < COLL_FORMS)
-        calls_show_running(&r->record, r->function, r->schedule->owner, (enum calls_form)form, coll_sequence_of(r->schedule->tag));
+        calls_show_running(&r->record, r->function, r->schedule->owner, (enum calls_form)form,
+                           coll_sequence_of(r->schedule->tag));
     async_begin();
     return MPI_SUCCESS;
 }
@@ -98,13 +99,16 @@ static const struct request_ops persistent_ops = {.destroy = destroy, .start = s
 
 static int make(struct schedule *s, bool persistent, struct coll_request **ret_request)
 {
-    int err = s ? s->err : err_set(MPI_ERR_NO_MEM, "no memory for the schedule of a collective operation");
+    int err = s ? s->err
+                : err_set(MPI_ERR_NO_MEM, "no memory for the schedule of a collective operation");
     struct coll_request *r = err ? NULL : malloc(sizeof *r);
     if (!r) {
         schedule_free(s);
-        return err ? err : err_set(MPI_ERR_NO_MEM, "no memory for the request of a collective operation");
+        return err ? err
+                   : err_set(MPI_ERR_NO_MEM, "no memory for the request of a collective operation");
     }
-    request_init(&r->request, persistent ? &persistent_ops : &nonblocking_ops, s->owner, persistent);
+    request_init(&r->request, persistent ? &persistent_ops : &nonblocking_ops, s->owner,
+                 persistent);
     r->schedule = s;
     r->function = calls_now.function;
     r->record = NULL;

@@ -10,9 +10,9 @@
 /* Registers with progress; once. */
 void coll_request_init(void);
 
-/* Starts a recorded schedule and hands it over to the new request. On failure the schedule is freed.
- * Conditions: MPI_ERR_NO_MEM, or the error that recording met. s may be NULL (schedule_new found no memory).
- */
+/* Starts a recorded schedule and hands it over to the new request. On failure the schedule is
+ * freed. Conditions: MPI_ERR_NO_MEM, or the error that recording met. s may be NULL (schedule_new
+ * found no memory). */
 int coll_request_start(struct schedule *s, struct request **ret_request);
 
 /* The same, but as an inactive persistent request. */

@@ -6,8 +6,8 @@
 #include "client/coll/select.h"
 #include "client/coll/shared.h"
 
-static void scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type, struct op *op,
-                 bool inclusive)
+static void scan(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                 struct datatype *type, struct op *op, bool inclusive)
 {
     if (count == 0)
         return;
@@ -32,14 +32,14 @@ static void scan(struct schedule *s, const void *send, void *recv, MPI_Count cou
     }
 }
 
-void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-               struct op *op)
+void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count,
+               struct datatype *type, struct op *op)
 {
     scan(s, send, recv, count, type, op, true);
 }
 
-void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                 struct op *op)
+void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                 struct datatype *type, struct op *op)
 {
     scan(s, send, recv, count, type, op, false);
 }

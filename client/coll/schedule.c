@@ -34,7 +34,8 @@ enum step_kind {
 
 struct schedule_step {
     enum step_kind kind;
-    int peer; /* communicator rank; number of the post for STEP_WAIT_ONE; label for STEP_CALL; member of the exchange */
+    int peer; /* communicator rank; number of the post for STEP_WAIT_ONE; label for STEP_CALL;
+                 member of the exchange */
     int tag;
     struct comm *comm;
     const void *in;
@@ -53,12 +54,12 @@ struct schedule_temp {
     _Alignas(64) unsigned char bytes[];
 };
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static void init(struct schedule *s, struct comm *comm, bool recording)
 {
-    s->view = (struct schedule_view){.comm = comm, .rank = comm->rank, .size = comm->size, .map = NULL};
+    s->view =
+        (struct schedule_view){.comm = comm, .rank = comm->rank, .size = comm->size, .map = NULL};
     s->tag = 0;
     s->err = MPI_SUCCESS;
     s->detail = 0;
@@ -89,7 +90,8 @@ static void note(struct schedule *s, int err)
 void schedule_no_memory(struct schedule *s)
 {
     s->broken = true;
-    note(s, err_set(MPI_ERR_NO_MEM, "a collective operation found no memory for its temporary buffers"));
+    note(s, err_set(MPI_ERR_NO_MEM,
+                    "a collective operation found no memory for its temporary buffers"));
 }
 
 static void release_temps(struct schedule *s)
@@ -195,8 +197,7 @@ void *schedule_temp_typed(struct schedule *s, MPI_Count count, const struct data
     return p ? (void *)((uintptr_t)p - (uintptr_t)low) : NULL;
 }
 
-/* ---- recording
- * ----------------------------------------------------------------------------------------------- */
+/* ---- recording ---- */
 
 static struct schedule_step *record(struct schedule *s, enum step_kind kind)
 {
@@ -221,16 +222,15 @@ static struct datatype *hold_type(struct datatype *type)
     return type;
 }
 
-/* ---- carrying out
- * -------------------------------------------------------------------------------------------- */
+/* ---- carrying out ---- */
 
 static inline int comm_rank_of(const struct schedule *s, int view_rank)
 {
     return s->view.map ? s->view.map[view_rank] : view_rank;
 }
 
-/* Room for more than n pending requests; false: no memory. A recorded schedule does this while it is
- * recorded, so that its run never allocates. */
+/* Room for more than n pending requests; false: no memory. A recorded schedule does this while it
+ * is recorded, so that its run never allocates. */
 static bool reserve_pending(struct schedule *s, int n)
 {
     if (n < s->max_pending)
@@ -280,8 +280,8 @@ static void post_recv(struct schedule *s, struct comm *comm, void *buf, MPI_Coun
     s->pending[s->n_pending++] = r;
 }
 
-static void carry_out_copy(const void *src, MPI_Count src_count, struct datatype *src_type, void *dst,
-                           MPI_Count dst_count, struct datatype *dst_type)
+static void carry_out_copy(const void *src, MPI_Count src_count, struct datatype *src_type,
+                           void *dst, MPI_Count dst_count, struct datatype *dst_type)
 {
     MPI_Count n_bytes = src_count * src_type->size;
     /* One address with two types is two places when displacements are addresses (MPI_BOTTOM). */
@@ -289,22 +289,23 @@ static void carry_out_copy(const void *src, MPI_Count src_count, struct datatype
         return;
     if (datatype_is_run(src_type, src_count) && datatype_is_run(dst_type, dst_count) &&
         n_bytes <= dst_count * dst_type->size)
-        memcpy(datatype_run_start(dst_type, dst), datatype_run_start(src_type, src), (size_t)n_bytes);
+        memcpy(datatype_run_start(dst_type, dst), datatype_run_start(src_type, src),
+               (size_t)n_bytes);
     else
         datatype_copy(src, src_count, src_type, dst, dst_count, dst_type);
 }
 
-/* ---- the calls of the algorithms
- * ------------------------------------------------------------------------------ */
+/* ---- the calls of the algorithms ---- */
 
-void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type, int to)
+void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
+                   int to)
 {
     if (s->recording) {
         schedule_isend(s, buf, count, type, to);
         schedule_wait(s);
     } else if (to >= 0 && !s->broken) {
-        note(s, p2p_send(buf, count, type, comm_rank_of(s, to), s->tag, s->view.comm, P2P_CONTEXT_COLL,
-                         P2P_STANDARD));
+        note(s, p2p_send(buf, count, type, comm_rank_of(s, to), s->tag, s->view.comm,
+                         P2P_CONTEXT_COLL, P2P_STANDARD));
     }
 }
 
@@ -314,13 +315,14 @@ void schedule_recv(struct schedule *s, void *buf, MPI_Count count, struct dataty
         schedule_irecv(s, buf, count, type, from);
         schedule_wait(s);
     } else if (from >= 0 && !s->broken) {
-        note(s, p2p_recv(buf, count, type, comm_rank_of(s, from), s->tag, s->view.comm, P2P_CONTEXT_COLL,
-                         MPI_STATUS_IGNORE));
+        note(s, p2p_recv(buf, count, type, comm_rank_of(s, from), s->tag, s->view.comm,
+                         P2P_CONTEXT_COLL, MPI_STATUS_IGNORE));
     }
 }
 
-void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount, struct datatype *stype, int to,
-                       void *rbuf, MPI_Count rcount, struct datatype *rtype, int from)
+void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount,
+                       struct datatype *stype, int to, void *rbuf, MPI_Count rcount,
+                       struct datatype *rtype, int from)
 {
     if (to < 0) {
         schedule_recv(s, rbuf, rcount, rtype, from);
@@ -331,13 +333,14 @@ void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount, s
         schedule_isend(s, sbuf, scount, stype, to);
         schedule_wait(s);
     } else if (!s->broken) {
-        note(s,
-             p2p_sendrecv(sbuf, scount, stype, comm_rank_of(s, to), s->tag, rbuf, rcount, rtype,
-                          comm_rank_of(s, from), s->tag, s->view.comm, P2P_CONTEXT_COLL, MPI_STATUS_IGNORE));
+        note(s, p2p_sendrecv(sbuf, scount, stype, comm_rank_of(s, to), s->tag, rbuf, rcount, rtype,
+                             comm_rank_of(s, from), s->tag, s->view.comm, P2P_CONTEXT_COLL,
+                             MPI_STATUS_IGNORE));
     }
 }
 
-int schedule_isend(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type, int to)
+int schedule_isend(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
+                   int to)
 {
     if (to < 0 || s->broken)
         return -1;
@@ -413,8 +416,9 @@ void schedule_wait_one(struct schedule *s, int id)
     }
 }
 
-void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, struct datatype *src_type,
-                   void *dst, MPI_Count dst_count, struct datatype *dst_type)
+void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count,
+                   struct datatype *src_type, void *dst, MPI_Count dst_count,
+                   struct datatype *dst_type)
 {
     if (s->broken || (src == dst && src_type == dst_type))
         return;
@@ -433,8 +437,8 @@ void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count, str
     step->out_type = hold_type(dst_type);
 }
 
-void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count count, struct datatype *type,
-                     struct op *op)
+void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count count,
+                     struct datatype *type, struct op *op)
 {
     if (s->broken || count == 0)
         return;
@@ -486,13 +490,15 @@ static void carry_out_fill(struct schedule *s, MPI_Count off, const void *buf, M
 }
 
 /* The piece of a publication that a step wants: its address and bytes. */
-static const unsigned char *piece_of(struct schedule *s, const unsigned char *published, uint32_t len, MPI_Count off, int self,
-                                     MPI_Count want, MPI_Count *ret_bytes)
+static const unsigned char *piece_of(struct schedule *s, const unsigned char *published,
+                                     uint32_t len, MPI_Count off, int self, MPI_Count want,
+                                     MPI_Count *ret_bytes)
 {
     *ret_bytes = want;
     if (off == SHARED_WHOLE) {
         if ((MPI_Count)len > want)
-            note(s, err_set(MPI_ERR_TRUNCATE, "a collective operation met %u bytes where %lld were expected", len,
+            note(s, err_set(MPI_ERR_TRUNCATE,
+                            "a collective operation met %u bytes where %lld were expected", len,
                             (long long)want));
         else
             *ret_bytes = len;
@@ -508,19 +514,21 @@ static const unsigned char *piece_of(struct schedule *s, const unsigned char *pu
     }
     if (off + want > (MPI_Count)len) {
         note(s, err_set(MPI_ERR_TRUNCATE,
-                        "a collective operation met %u bytes where at least %lld were expected", len,
-                        (long long)(off + want)));
+                        "a collective operation met %u bytes where at least %lld were expected",
+                        len, (long long)(off + want)));
         *ret_bytes = 0;
         return published;
     }
     return published + off;
 }
 
-static void carry_out_get(struct schedule *s, const unsigned char *published, uint32_t len, MPI_Count off,
-                          int self, void *buf, MPI_Count count, struct datatype *type)
+static void carry_out_get(struct schedule *s, const unsigned char *published, uint32_t len,
+                          MPI_Count off, int self, void *buf, MPI_Count count,
+                          struct datatype *type)
 {
     MPI_Count n_bytes;
-    const unsigned char *piece = piece_of(s, published, len, off, self, count * type->size, &n_bytes);
+    const unsigned char *piece =
+        piece_of(s, published, len, off, self, count * type->size, &n_bytes);
     carry_out_copy(piece, n_bytes, coll_byte(), buf, count, type);
 }
 
@@ -560,7 +568,8 @@ void schedule_claim(struct schedule *s, const struct shared *sh, MPI_Count n_byt
     step->off = n_bytes;
 }
 
-void schedule_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count, struct datatype *type)
+void schedule_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count,
+                   struct datatype *type)
 {
     if (s->broken || count == 0)
         return;
@@ -623,8 +632,8 @@ void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_C
     step->out_type = hold_type(type);
 }
 
-void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *inout,
-                         MPI_Count count, struct datatype *type, struct op *op)
+void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member, MPI_Count off,
+                         void *inout, MPI_Count count, struct datatype *type, struct op *op)
 {
     if (s->broken || count == 0)
         return;
@@ -683,10 +692,11 @@ static bool run_shared_step(struct schedule *s, const struct schedule_step *step
     if (!published)
         return false;
     if (step->kind == STEP_GET)
-        carry_out_get(s, published, len, step->off, step->self, step->out, step->out_count, step->out_type);
+        carry_out_get(s, published, len, step->off, step->self, step->out, step->out_count,
+                      step->out_type);
     else if (step->kind == STEP_GET_REDUCE)
-        carry_out_get_reduce(s, published, len, step->off, step->out, step->out_count, step->out_type,
-                             step->op);
+        carry_out_get_reduce(s, published, len, step->off, step->out, step->out_count,
+                             step->out_type, step->op);
     return true;
 }
 
@@ -739,8 +749,7 @@ static void skip_the_rest(struct schedule *s)
     }
 }
 
-/* ---- running a recorded schedule
- * ------------------------------------------------------------------------------- */
+/* ---- running a recorded schedule ---- */
 
 static bool all_complete(const struct schedule *s)
 {
@@ -771,7 +780,8 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
         finish_one(s, step->peer);
         break;
     case STEP_COPY:
-        carry_out_copy(step->in, step->in_count, step->in_type, step->out, step->out_count, step->out_type);
+        carry_out_copy(step->in, step->in_count, step->in_type, step->out, step->out_count,
+                       step->out_type);
         break;
     case STEP_REDUCE:
         note(s, op_apply(step->op, step->in, step->out, step->out_count, step->out_type));

@@ -19,7 +19,7 @@ enum {
     NEEDS_REGULAR = 1, /* a commuting operation, blocks of one size */
     NEEDS_POF2 = 2,
     NEEDS_NODES = 4, /* several nodes, one of them with several ranks, and the whole communicator */
-    NEEDS_SHARED = 8, /* all ranks on this node, and a slot of its exchange */
+    NEEDS_SHARED = 8,    /* all ranks on this node, and a slot of its exchange */
     NEEDS_NETWORKS = 16, /* several networks, more than two ranks, and the whole communicator */
 };
 
@@ -48,7 +48,8 @@ static const struct {
     [SCATTER_NODES] = {"nodes", SELECT_SCATTER, NEEDS_NODES | NEEDS_REGULAR},
     [SCATTER_NETWORKS] = {"networks", SELECT_SCATTER, NEEDS_NETWORKS | NEEDS_REGULAR},
     [SCATTER_SHARED] = {"shared", SELECT_SCATTER, NEEDS_SHARED},
-    [ALLGATHER_RECURSIVE_DOUBLING] = {"recursive_doubling", SELECT_ALLGATHER, NEEDS_REGULAR | NEEDS_POF2},
+    [ALLGATHER_RECURSIVE_DOUBLING] = {"recursive_doubling", SELECT_ALLGATHER,
+                                      NEEDS_REGULAR | NEEDS_POF2},
     [ALLGATHER_BRUCK] = {"bruck", SELECT_ALLGATHER, NEEDS_NOTHING},
     [ALLGATHER_RING] = {"ring", SELECT_ALLGATHER, NEEDS_NOTHING},
     [ALLGATHER_NODES] = {"nodes", SELECT_ALLGATHER, NEEDS_NODES},
@@ -84,11 +85,11 @@ static const struct {
 #define ANY_BYTES INT64_MAX
 #define ANY_RANKS INT32_MAX
 
-/* The first rule that fits decides. The rules within a node are what bench/tune measured with 2, 4 and 8 ranks on two cores; the borders
- * are not sensitive; they come first, for there every nanosecond counts. A border between networks, or nodes, is worth more than any round,
- * hence their rules come next; messages between nodes are bound by rounds when short and by bytes when long, as on a node but ten times
- * slower in both.
- */
+/* The first rule that fits decides. The rules within a node are what bench/tune measured with 2, 4
+ * and 8 ranks on two cores; the borders are not sensitive; they come first, for there every
+ * nanosecond counts. A border between networks, or nodes, is worth more than any round, hence their
+ * rules come next; messages between nodes are bound by rounds when short and by bytes when long, as
+ * on a node but ten times slower in both. */
 static const struct select_rule rules[] = {
     {BARRIER_SHARED, ANY_BYTES, 2, ANY_RANKS, SELECT_ANY_SHAPE},
     {BARRIER_NETWORKS, ANY_BYTES, 3, ANY_RANKS, SELECT_SEVERAL_NETWORKS},
@@ -122,7 +123,8 @@ static const struct select_rule rules[] = {
 
     {ALLTOALL_SHARED, 8 << 10, 2, 2, SELECT_ANY_SHAPE},
     {ALLTOALL_SHARED, 32 << 10, 3, ANY_RANKS, SELECT_ANY_SHAPE},
-    {ALLTOALL_LINEAR, 32 << 10, 1, ANY_RANKS, SELECT_SEVERAL_NETWORKS}, /* Bruck's rounds would cross borders again and again */
+    {ALLTOALL_LINEAR, 32 << 10, 1, ANY_RANKS,
+     SELECT_SEVERAL_NETWORKS}, /* Bruck's rounds would cross borders again and again */
     {ALLTOALL_BRUCK, 256, 8, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLTOALL_LINEAR, 32 << 10, 1, ANY_RANKS, SELECT_ANY_SHAPE},
     {ALLTOALL_LINEAR, 128 << 10, 1, 16, SELECT_ONE_NODE},
@@ -171,10 +173,11 @@ static const char *const family_names[SELECT_FAMILIES] = {
 };
 
 static int first_rule[SELECT_FAMILIES + 1];
-static struct table table; /* rules of the file */
+static struct table table;          /* rules of the file */
 static int forced[SELECT_FAMILIES]; /* enum select_name, or -1 */
 
-/* Bytes up to which the largest publication of a step can be made among so many ranks. A broadcast is cut into segments. */
+/* Bytes up to which the largest publication of a step can be made among so many ranks. A broadcast
+ * is cut into segments. */
 static MPI_Count most_of_exchange(enum select_name name, int size)
 {
     MPI_Count n_blocks = name == SCATTER_SHARED || name == ALLTOALL_SHARED ? size : 1;
@@ -196,7 +199,8 @@ static bool fits(enum select_name name, const struct schedule *s, MPI_Count n_by
 {
     unsigned needs = algorithms[name].needs;
     if (needs & NEEDS_SHARED)
-        return s->view.size > 1 && shared_available(s) && n_bytes <= most_of_exchange(name, s->view.size);
+        return s->view.size > 1 && shared_available(s) &&
+               n_bytes <= most_of_exchange(name, s->view.size);
     if ((needs & NEEDS_REGULAR) && !regular)
         return false;
     if ((needs & NEEDS_POF2) && (s->view.size & (s->view.size - 1)))
@@ -209,21 +213,25 @@ static enum select_shape shape_of(const struct schedule *s)
     const struct coll_comm *c = comm_is_inter(s->view.comm) ? NULL : coll_shape_of(s->view.comm);
     if (!c || c->n_nodes == 1 || s->view.map == c->members)
         return SELECT_ONE_NODE;
-    return c->networks->n_groups > 1 && !s->view.map ? SELECT_SEVERAL_NETWORKS : SELECT_SEVERAL_NODES;
+    return c->networks->n_groups > 1 && !s->view.map ? SELECT_SEVERAL_NETWORKS
+                                                     : SELECT_SEVERAL_NODES;
 }
 
 /* The first of the rules that fits, or -1. */
-static int first_fit(const struct select_rule *list, int n, const struct schedule *s, MPI_Count n_bytes, bool regular)
+static int first_fit(const struct select_rule *list, int n, const struct schedule *s,
+                     MPI_Count n_bytes, bool regular)
 {
     for (int i = 0; i < n; i++)
-        if (n_bytes <= list[i].max_bytes && s->view.size >= list[i].min_ranks && s->view.size <= list[i].max_ranks &&
+        if (n_bytes <= list[i].max_bytes && s->view.size >= list[i].min_ranks &&
+            s->view.size <= list[i].max_ranks &&
             (list[i].shape == SELECT_ANY_SHAPE || list[i].shape == shape_of(s)) &&
             fits(list[i].name, s, n_bytes, regular))
             return (int)list[i].name;
     return -1;
 }
 
-/* Where the first rule of a family for so many ranks is one over the exchange, short calls need not read the rules. */
+/* Where the first rule of a family for so many ranks is one over the exchange, short calls need not
+ * read the rules. */
 static void find_quick(struct coll_comm *c, int size)
 {
     c->quick_known = true;
@@ -232,14 +240,15 @@ static void find_quick(struct coll_comm *c, int size)
         while (size < r->min_ranks || size > r->max_ranks)
             r++;
         MPI_Count most = most_of_exchange(r->name, size);
-        bool is_quick = forced[family] < 0 && !table.n[family] && (algorithms[r->name].needs & NEEDS_SHARED);
+        bool is_quick =
+            forced[family] < 0 && !table.n[family] && (algorithms[r->name].needs & NEEDS_SHARED);
         c->quick_name[family] = (uint8_t)r->name;
         c->quick_most[family] = !is_quick ? -1 : most < r->max_bytes ? most : r->max_bytes;
     }
 }
 
-enum select_name select_algorithm(enum select_family family, const struct schedule *s, MPI_Count n_bytes,
-                                  bool regular)
+enum select_name select_algorithm(enum select_family family, const struct schedule *s,
+                                  MPI_Count n_bytes, bool regular)
 {
     struct coll_comm *c = s->view.comm->coll;
 
@@ -251,9 +260,11 @@ enum select_name select_algorithm(enum select_family family, const struct schedu
     }
     if (forced[family] >= 0 && fits((enum select_name)forced[family], s, n_bytes, regular))
         return (enum select_name)forced[family];
-    int name = table.n[family] ? first_fit(table.rules[family], table.n[family], s, n_bytes, regular) : -1;
+    int name =
+        table.n[family] ? first_fit(table.rules[family], table.n[family], s, n_bytes, regular) : -1;
     if (name < 0)
-        name = first_fit(&rules[first_rule[family]], first_rule[family + 1] - first_rule[family], s, n_bytes, regular);
+        name = first_fit(&rules[first_rule[family]], first_rule[family + 1] - first_rule[family], s,
+                         n_bytes, regular);
     /* The last rule of each family fits always. */
     return name >= 0 ? (enum select_name)name : rules[first_rule[family + 1] - 1].name;
 }
@@ -296,7 +307,8 @@ static int read_forced(enum select_family family)
         return MPI_SUCCESS;
     char names[256];
     select_list(family, names, sizeof names);
-    return err_set(MPI_ERR_OTHER, "%s=%s names no algorithm of this collective (%s)", variable, value, names);
+    return err_set(MPI_ERR_OTHER, "%s=%s names no algorithm of this collective (%s)", variable,
+                   value, names);
 }
 
 int select_init(void)

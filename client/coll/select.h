@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which algorithm a collective uses: a table of rules by number of ranks, bytes and the shape of the cluster.
+ * Which algorithm a collective uses: a table of rules by number of ranks, bytes and the shape of
+ * the cluster.
  *
  * All ranks of a call must choose alike, so a choice depends only on what every rank knows.
- * MOTET_COLL_<FAMILY>=<name> (MOTET_COLL_BCAST=pipeline) forces an algorithm wherever it is applicable, for
- * tests and measurements. A file (table.h) puts rules before those of the library.
+ * MOTET_COLL_<FAMILY>=<name> (MOTET_COLL_BCAST=pipeline) forces an algorithm wherever it is
+ * applicable, for tests and measurements. A file (table.h) puts rules before those of the library.
  */
 #ifndef MOTET_CLIENT_COLL_SELECT_H
 #define MOTET_CLIENT_COLL_SELECT_H
@@ -80,15 +81,21 @@ enum select_name {
     SELECT_NAMES
 };
 
-/* n_bytes: what the family's table is ordered by (message, block, or total for allgather and reduce_scatter).
- * regular: the operation commutes (reductions), or all blocks are of one size (allgather, alltoall). */
-enum select_name select_algorithm(enum select_family family, const struct schedule *s, MPI_Count n_bytes,
-                                  bool regular);
+/* n_bytes: what the family's table is ordered by (message, block, or total for allgather and
+ * reduce_scatter). regular: the operation commutes (reductions), or all blocks are of one size
+ * (allgather, alltoall). */
+enum select_name select_algorithm(enum select_family family, const struct schedule *s,
+                                  MPI_Count n_bytes, bool regular);
 
 /* ---- the table ---- */
 
 /* Where a rule holds: the ranks run on one node, on several of one network, on several networks. */
-enum select_shape { SELECT_ANY_SHAPE, SELECT_ONE_NODE, SELECT_SEVERAL_NODES, SELECT_SEVERAL_NETWORKS };
+enum select_shape {
+    SELECT_ANY_SHAPE,
+    SELECT_ONE_NODE,
+    SELECT_SEVERAL_NODES,
+    SELECT_SEVERAL_NETWORKS
+};
 
 /* At most so many bytes, between so many ranks, on such a shape. */
 struct select_rule {

@@ -10,8 +10,7 @@
 
 #include <stdlib.h>
 
-/* ---- slots
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- slots ---- */
 
 static struct {
     bool used, on_offer;
@@ -72,7 +71,8 @@ static void open_rows(struct comm *comm)
     c->exchange_tried = true;
     if (comm_is_inter(comm))
         return;
-    while (slot < EXCHANGE_SLOTS && !(slots[slot].used && slots[slot].context_id == comm->context_id))
+    while (slot < EXCHANGE_SLOTS &&
+           !(slots[slot].used && slots[slot].context_id == comm->context_id))
         slot++;
     if (slot == EXCHANGE_SLOTS || !exchange_exists() || c->n_members < 2)
         return;
@@ -80,8 +80,8 @@ static void open_rows(struct comm *comm)
     for (int i = 0; locals && i < c->n_members; i++)
         locals[i] = (uint32_t)job_local_rank_of(comm->group->procs[c->members[i]]);
     for (uint32_t row = 0; locals && row < EXCHANGE_ROWS; row++)
-        c->rows[row] =
-            exchange_open(slot, row, slots[slot].base, (uint32_t)c->n_members, locals, (uint32_t)c->my_member);
+        c->rows[row] = exchange_open(slot, row, slots[slot].base, (uint32_t)c->n_members, locals,
+                                     (uint32_t)c->my_member);
     free(locals);
     if (!c->rows[0] || !c->rows[1])
         abort(); /* a few hundred bytes; the other members count on this one */
@@ -94,8 +94,7 @@ void shared_close(struct coll_comm *c)
     c->rows[0] = c->rows[1] = NULL;
 }
 
-/* ---- steps
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 static struct exchange *exchange_of(const struct schedule *s)
 {
@@ -155,7 +154,8 @@ static void leave(struct waiter *w)
 void shared_show(const struct shared *sh, int member, struct queue_record **record)
 {
     int rank = sh->comm->coll->members[member];
-    board_show_wait(lane_table[0].engine, record, sh->comm->context_id + P2P_CONTEXT_COLL, rank, sh->comm->group->procs[rank], sh->tag);
+    board_show_wait(lane_table[0].engine, record, sh->comm->context_id + P2P_CONTEXT_COLL, rank,
+                    sh->comm->group->procs[rank], sh->tag);
 }
 
 const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_len)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reductions and scans through the exchange of a node. Operands are combined from the highest rank down, so their order is kept, and all
- * ranks that compute one result compute the same bits.
+ * Reductions and scans through the exchange of a node. Operands are combined from the highest rank
+ * down, so their order is kept, and all ranks that compute one result compute the same bits.
  */
 #include "client/coll/shared.h"
 
 /* Combines the operands that all members published (from element `first` on) into acc. */
-static void combine_all(struct schedule *s, const struct shared *sh, MPI_Count first, void *acc, MPI_Count count,
-                        struct datatype *type, struct op *op)
+static void combine_all(struct schedule *s, const struct shared *sh, MPI_Count first, void *acc,
+                        MPI_Count count, struct datatype *type, struct op *op)
 {
     int last = s->view.size - 1;
     shared_look_ahead(s, sh);
@@ -16,9 +16,10 @@ static void combine_all(struct schedule *s, const struct shared *sh, MPI_Count f
         schedule_get_reduce(s, sh, i, first * type->size, acc, count, type, op);
 }
 
-/* Everybody else publishes its operand, the root combines them. (p - 1)(n beta + n gamma) at the root, one turn. */
-void shared_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                   struct op *op, int root)
+/* Everybody else publishes its operand, the root combines them. (p - 1)(n beta + n gamma) at the
+ * root, one turn. */
+void shared_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                   struct datatype *type, struct op *op, int root)
 {
     struct shared sh = shared_begin(s);
     int size = s->view.size;
@@ -51,9 +52,10 @@ void shared_reduce(struct schedule *s, const void *send, void *recv, MPI_Count c
     schedule_finish(s, &sh);
 }
 
-/* Everybody publishes its operand and combines all. One turn, p n gamma on every rank: for short operands. */
-void shared_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                      struct op *op)
+/* Everybody publishes its operand and combines all. One turn, p n gamma on every rank: for short
+ * operands. */
+void shared_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                      struct datatype *type, struct op *op)
 {
     struct shared sh = shared_begin(s);
     schedule_put(s, &sh, send, count, type, -1);
@@ -61,22 +63,25 @@ void shared_allreduce(struct schedule *s, const void *send, void *recv, MPI_Coun
     schedule_finish(s, &sh);
 }
 
-/* Everybody publishes the whole operand and combines its own part. n beta + n gamma on every rank, one turn. */
-void shared_reduce_scatter(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
-                           struct op *op)
+/* Everybody publishes the whole operand and combines its own part. n beta + n gamma on every rank,
+ * one turn. */
+void shared_reduce_scatter(struct schedule *s, const void *send, void *recv,
+                           const struct blocks *counts, struct op *op)
 {
     struct shared sh = shared_begin(s);
     int rank = s->view.rank;
     schedule_put(s, &sh, send, blocks_first(counts, s->view.size), counts->type, -1);
     if (blocks_count(counts, rank) > 0)
-        combine_all(s, &sh, blocks_first(counts, rank), recv, blocks_count(counts, rank), counts->type, op);
+        combine_all(s, &sh, blocks_first(counts, rank), recv, blocks_count(counts, rank),
+                    counts->type, op);
     schedule_finish(s, &sh);
 }
 
-/* A chain: each rank takes what the rank below has combined, adds its own and publishes that for the rank above. n (beta + gamma) on every
- * rank, and scans in a row follow one another through the chain. */
-void shared_scan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                 struct op *op)
+/* A chain: each rank takes what the rank below has combined, adds its own and publishes that for
+ * the rank above. n (beta + gamma) on every rank, and scans in a row follow one another through the
+ * chain. */
+void shared_scan(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                 struct datatype *type, struct op *op)
 {
     struct shared sh = shared_begin(s);
     int rank = s->view.rank;
@@ -88,8 +93,8 @@ void shared_scan(struct schedule *s, const void *send, void *recv, MPI_Count cou
     schedule_finish(s, &sh);
 }
 
-void shared_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                   struct op *op)
+void shared_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                   struct datatype *type, struct op *op)
 {
     struct shared sh = shared_begin(s);
     int rank = s->view.rank;

@@ -6,7 +6,7 @@ struct plan {
     const struct levels *levels;
     const struct levels_tree *tree;
     struct span *span;
-    int *depth; /* [n_nodes] */
+    int *depth;  /* [n_nodes] */
     int *degree; /* [n_nodes] neighbours */
     int root_node, n;
     bool chains;
@@ -29,7 +29,8 @@ static void hang(struct plan *p, int node, int parent)
         p->span->height = p->depth[node];
 }
 
-/* The nodes of a group from place `first` to before `end`, of which the one at `top` is in the tree: halves without it hang on it. */
+/* The nodes of a group from place `first` to before `end`, of which the one at `top` is in the
+ * tree: halves without it hang on it. */
 static void hang_halves(struct plan *p, int first, int end, int top)
 {
     const int *nodes = p->levels->nodes;
@@ -66,7 +67,8 @@ static int node_with_fewest(const struct plan *p, int group)
     const struct levels_edge *edge = &p->tree->edge[group];
     int best = edge->from, above = p->tree->parent[group];
     for (int i = l->first[above]; i < l->first[above + 1]; i++)
-        if (p->degree[l->nodes[i]] < p->degree[best] && levels_gateways(l, l->nodes[i], edge->to) == edge->gateways)
+        if (p->degree[l->nodes[i]] < p->degree[best] &&
+            levels_gateways(l, l->nodes[i], edge->to) == edge->gateways)
             best = l->nodes[i];
     return best;
 }
@@ -83,14 +85,19 @@ static int node_above(const struct plan *p, int group)
     return levels_gateways(p->levels, entry, edge->to) == edge->gateways ? entry : edge->from;
 }
 
-static bool build(struct schedule *s, const struct coll_comm *shape, const struct levels *levels, const struct levels_tree *tree, int root_node,
-                  bool chains, struct span *ret_span)
+static bool build(struct schedule *s, const struct coll_comm *shape, const struct levels *levels,
+                  const struct levels_tree *tree, int root_node, bool chains, struct span *ret_span)
 {
     int n = shape->n_nodes, *ints = schedule_temp(s, 4 * (size_t)n * sizeof(int));
     if (!ints)
         return false;
     *ret_span = (struct span){.shape = shape, .parent = ints, .order = ints + n};
-    struct plan p = {.levels = levels, .tree = tree, .span = ret_span, .depth = ints + 2 * n, .degree = ints + 3 * n, .root_node = root_node,
+    struct plan p = {.levels = levels,
+                     .tree = tree,
+                     .span = ret_span,
+                     .depth = ints + 2 * n,
+                     .degree = ints + 3 * n,
+                     .root_node = root_node,
                      .chains = chains};
     if (n == 1) {
         hang(&p, 0, SPAN_TOP);
@@ -111,7 +118,8 @@ static bool build(struct schedule *s, const struct coll_comm *shape, const struc
 
 bool span_of_root(struct schedule *s, struct levels *levels, int root_node, struct span *ret_span)
 {
-    const struct levels_tree *tree = levels_tree_of(levels, levels->group_of[root_node], LEVELS_PAYLOAD);
+    const struct levels_tree *tree =
+        levels_tree_of(levels, levels->group_of[root_node], LEVELS_PAYLOAD);
     if (!tree)
         schedule_no_memory(s);
     return tree && build(s, levels->shape, levels, tree, root_node, false, ret_span);
@@ -119,13 +127,15 @@ bool span_of_root(struct schedule *s, struct levels *levels, int root_node, stru
 
 bool span_of_chains(struct schedule *s, struct levels *levels, int root_node, struct span *ret_span)
 {
-    const struct levels_tree *tree = levels_tree_of(levels, levels->group_of[root_node], LEVELS_BLOCKS);
+    const struct levels_tree *tree =
+        levels_tree_of(levels, levels->group_of[root_node], LEVELS_BLOCKS);
     if (!tree)
         schedule_no_memory(s);
     return tree && build(s, levels->shape, levels, tree, root_node, true, ret_span);
 }
 
-bool span_from(struct schedule *s, const struct coll_comm *shape, int job_node, struct span *ret_span)
+bool span_from(struct schedule *s, const struct coll_comm *shape, int job_node,
+               struct span *ret_span)
 {
     struct levels_tree *tree = NULL;
     if (shape && shape->n_nodes == 1)
@@ -153,7 +163,8 @@ int *span_children(struct schedule *s, const struct span *span, int node, int *r
             int child = span->order[i];
             if (span->parent[child] != node)
                 continue;
-            bool in_other = node != SPAN_TOP && c->networks->group_of[child] != c->networks->group_of[node];
+            bool in_other =
+                node != SPAN_TOP && c->networks->group_of[child] != c->networks->group_of[node];
             if (in_other == (other != 0))
                 children[n++] = child;
         }

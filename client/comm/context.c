@@ -9,14 +9,14 @@
 
 #include <assert.h>
 
-/* 64 Ki communicators at a time in one process: 8 KiB of bitmap. A word of 64 ids fits into the shortest
- * message. */
+/* 64 Ki communicators at a time in one process: 8 KiB of bitmap. A word of 64 ids fits into the
+ * shortest message. */
 #define N_WORDS      1024u
 #define IDS_PER_WORD 64u
 
-/* Ids are handed out in fours: the contexts of point-to-point, collectives and partitioned communication, and that of the
- * collectives of the hidden local communicator of an intercommunicator. The first two fours are those of MPI_COMM_WORLD
- * and MPI_COMM_SELF. */
+/* Ids are handed out in fours: the contexts of point-to-point, collectives and partitioned
+ * communication, and that of the collectives of the hidden local communicator of an
+ * intercommunicator. The first two fours are those of MPI_COMM_WORLD and MPI_COMM_SELF. */
 #define ID_STEP 4u
 
 #define FREE_OF_COLLISIONS (UINT64_C(1) << 63)
@@ -49,7 +49,8 @@ void context_give_back(uint32_t id)
 
 static void release_of(struct comm *comm)
 {
-    /* Local communicators share the id of their intercommunicator; COMM_WORLD's is never given back. */
+    /* Local communicators share the id of their intercommunicator; COMM_WORLD's is never given
+     * back. */
     if (comm->context_id >= COMM_CONTEXT_FIRST && comm->context_id % ID_STEP == 0)
         context_give_back(comm->context_id);
 }
@@ -109,12 +110,13 @@ int context_settle(struct context_try *t)
     }
     t->n_full = t->vote[1] ? t->n_full + 1 : 0;
     if (t->n_full == N_WORDS)
-        return err_set(MPI_ERR_OTHER, "no context id is free on all members of the new communicator");
+        return err_set(MPI_ERR_OTHER,
+                       "no context id is free on all members of the new communicator");
     return CONTEXT_AGAIN;
 }
 
-/* Combines votes of four words. A vote is one element, so that no algorithm takes it apart: of the predefined type that happens to have
- * its size. */
+/* Combines votes of four words. A vote is one element, so that no algorithm takes it apart: of the
+ * predefined type that happens to have its size. */
 static void combine(void *in, void *inout, MPI_Count *n, MPI_Datatype *type)
 {
     const uint64_t *a = in;
@@ -127,9 +129,12 @@ static void combine(void *in, void *inout, MPI_Count *n, MPI_Datatype *type)
     }
 }
 #define VOTE_TYPE MPI_C_LONG_DOUBLE_COMPLEX
-static_assert(sizeof(long double _Complex) == sizeof(((struct context_try *)0)->vote), "the type that carries a vote");
-static struct op combine_op = {
-    .obj = {.refs = 1, .kind = OBJECT_OP}, .commutative = true, .name = "vote", .user_fn_c = combine};
+static_assert(sizeof(long double _Complex) == sizeof(((struct context_try *)0)->vote),
+              "the type that carries a vote");
+static struct op combine_op = {.obj = {.refs = 1, .kind = OBJECT_OP},
+                               .commutative = true,
+                               .name = "vote",
+                               .user_fn_c = combine};
 
 void context_vote(struct schedule *s, struct context_try *t)
 {

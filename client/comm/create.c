@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Comm_create, MPI_Comm_create_group, MPI_Comm_create_from_group and what all creation functions share.
- */
+/* MPI_Comm_create, MPI_Comm_create_group, MPI_Comm_create_from_group and what all creation
+ * functions share. */
 #include "client/comm/create.h"
 
 #include "base/hash.h"
@@ -31,7 +31,8 @@ int create_comm(uint32_t context_id, const struct comm *parent, struct group *gr
     session_ref(comm->session);
     group_set_session(group, comm->session);
     if (remote_group) {
-        /* The ids come in fours; the groups are disjoint, so both may use the same one among themselves. */
+        /* The ids come in fours; the groups are disjoint, so both may use the same one among
+         * themselves. */
         err = comm_new(context_id + 2, group, NULL, &comm->local_comm);
         if (err) {
             comm_unref(comm);
@@ -74,8 +75,10 @@ int mpi_comm_create(struct comm *comm, struct group *group, struct comm **ret_ne
     if (err)
         return err;
     if (comm_is_inter(comm)) /* the remote group is not known here: the same exchange as a split */
-        return split_comm(comm, group->rank == MPI_UNDEFINED ? MPI_UNDEFINED : 0, group->rank, ret_newcomm);
-    /* One id for all: the groups that different members give are disjoint (MPI-5.0 section 7.4.2). */
+        return split_comm(comm, group->rank == MPI_UNDEFINED ? MPI_UNDEFINED : 0, group->rank,
+                          ret_newcomm);
+    /* One id for all: the groups that different members give are disjoint (MPI-5.0 section
+     * 7.4.2). */
     struct schedule s;
     uint32_t id = 0;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -86,8 +89,8 @@ int mpi_comm_create(struct comm *comm, struct group *group, struct comm **ret_ne
     return create_published(id, comm, group, NULL, ret_newcomm);
 }
 
-/* Agreement among the members of a group, whose messages travel on `comm` under a tag that the user gave for
- * it. */
+/* Agreement among the members of a group, whose messages travel on `comm` under a tag that the user
+ * gave for it. */
 static int create_among(struct comm *comm, struct group *group, const int *map, int tag,
                         struct comm **ret_newcomm)
 {
@@ -102,7 +105,8 @@ static int create_among(struct comm *comm, struct group *group, const int *map, 
     return create_published(id, comm, group, NULL, ret_newcomm);
 }
 
-int mpi_comm_create_group(struct comm *comm, struct group *group, int tag, struct comm **ret_newcomm)
+int mpi_comm_create_group(struct comm *comm, struct group *group, int tag,
+                          struct comm **ret_newcomm)
 {
     if (comm_is_inter(comm))
         return err_set(MPI_ERR_COMM, "%s is an intercommunicator", comm->name);

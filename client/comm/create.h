@@ -9,18 +9,18 @@
 #include "client/core/group.h"
 
 /* A communicator under an agreed id, with the parent's error handler, and for an intercommunicator
- * (remote_group not NULL) its local one. No user handle yet. References to the groups are taken. On failure
- * the id is given back. */
+ * (remote_group not NULL) its local one. No user handle yet. References to the groups are taken. On
+ * failure the id is given back. */
 int create_comm(uint32_t context_id, const struct comm *parent, struct group *group,
                 struct group *remote_group, struct comm **ret_comm);
 
-/* The same, published under a handle: the result of a creation call. NULL for a process outside of `group`,
- * whose id is given back. */
+/* The same, published under a handle: the result of a creation call. NULL for a process outside of
+ * `group`, whose id is given back. */
 int create_published(uint32_t context_id, const struct comm *parent, struct group *group,
                      struct group *remote_group, struct comm **ret_comm);
 
-/* For the creations from groups: a tag for coll_group_tag() that follows from a string, and the last touches.
- */
+/* For the creations from groups: a tag for coll_group_tag() that follows from a string, and the
+ * last touches. */
 int create_tag_of(const char *stringtag);
 int create_dress(struct comm *comm, const struct info *info, struct errhandler *errhandler);
 

@@ -2,8 +2,8 @@
 /*
  * MPI_Comm_dup, MPI_Comm_idup and their forms with info.
  *
- * The nonblocking form makes the communicator and runs the attribute callbacks at once and agrees on the
- * context id in a schedule; the id is what it lacks until its request is complete.
+ * The nonblocking form makes the communicator and runs the attribute callbacks at once and agrees
+ * on the context id in a schedule; the id is what it lacks until its request is complete.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
@@ -18,7 +18,8 @@
 #include <stdlib.h>
 
 /* Everything of the duplicate but its id, which is given back on failure. */
-static int clone(const struct comm *comm, const struct info *info, uint32_t id, struct comm **ret_newcomm)
+static int clone(const struct comm *comm, const struct info *info, uint32_t id,
+                 struct comm **ret_newcomm)
 {
     struct comm *copy;
     int err = create_comm(id, comm, comm->group, comm->remote_group, &copy);
@@ -28,8 +29,8 @@ static int clone(const struct comm *comm, const struct info *info, uint32_t id, 
     topo_ref(copy->topo);
     err = info ? info_copy(info, &copy->info) : MPI_SUCCESS;
     if (!err)
-        err = comm_publish(
-            copy); /* before the callbacks, which may not see it, for the delete callbacks, which may */
+        err = comm_publish(copy); /* before the callbacks, which may not see it, for the delete
+                                     callbacks, which may */
     if (!err) {
         err = attr_copy_all(comm->attrs, ATTR_COMM, comm->obj.handle, &copy->attrs);
         if (err)
@@ -54,7 +55,8 @@ static int duplicate(struct comm *comm, const struct info *info, struct comm **r
     return clone(comm, info, id, ret_newcomm);
 }
 
-/* Without info the duplicate has no hints, whatever the original has (MPI-4.0 section 7.4.2; up to MPI-3.1 they were copied). */
+/* Without info the duplicate has no hints, whatever the original has (MPI-4.0 section 7.4.2; up to
+ * MPI-3.1 they were copied). */
 int mpi_comm_dup(struct comm *comm, struct comm **ret_newcomm)
 {
     return duplicate(comm, NULL, ret_newcomm);
@@ -65,8 +67,7 @@ int mpi_comm_dup_with_info(struct comm *comm, struct info *info, struct comm **r
     return duplicate(comm, info, ret_newcomm);
 }
 
-/* ---- nonblocking
- * -------------------------------------------------------------------------------------------------- */
+/* ---- nonblocking ---- */
 
 struct pending_dup {
     struct context_try try;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Init, MPI_Init_thread, MPI_Finalize, and the order in which the parts of the library come up and go
- * down.
+ * MPI_Init, MPI_Init_thread, MPI_Finalize, and the order in which the parts of the library come up
+ * and go down.
  *
- * The world model and the sessions share one instance of the library, which the first of them starts. It ends
- * with MPI_Finalize in a program without sessions. After a session it stays until the process exits: another
- * session may follow, and a rank that has left its job cannot come back. It leaves in atexit() then, so a program
- * that had sessions and ends by _exit() looks like one that died.
+ * The world model and the sessions share one instance of the library, which the first of them
+ * starts. It ends with MPI_Finalize in a program without sessions. After a session it stays until
+ * the process exits: another session may follow, and a rank that has left its job cannot come back.
+ * It leaves in atexit() then, so a program that had sessions and ends by _exit() looks like one
+ * that died.
  */
 #include "client/comm/init.h"
 
@@ -51,7 +52,8 @@ int init_level_of(const char *name)
     return -1;
 }
 
-/* MOTET_THREAD_LEVEL=single|funneled|serialized|multiple takes the place of what the program asks for. */
+/* MOTET_THREAD_LEVEL=single|funneled|serialized|multiple takes the place of what the program asks
+ * for. */
 static int level_from_environment(int *ret_level)
 {
     const char *value = getenv("MOTET_THREAD_LEVEL");
@@ -60,12 +62,14 @@ static int level_from_environment(int *ret_level)
     int level = init_level_of(value);
     if (level < 0)
         return err_set(MPI_ERR_OTHER,
-                       "MOTET_THREAD_LEVEL is %s, not single, funneled, serialized or multiple", value);
+                       "MOTET_THREAD_LEVEL is %s, not single, funneled, serialized or multiple",
+                       value);
     *ret_level = level;
     return MPI_SUCCESS;
 }
 
-static int make_predefined(struct group *group, uint32_t context_id, const char *name, struct comm **ret_comm)
+static int make_predefined(struct group *group, uint32_t context_id, const char *name,
+                           struct comm **ret_comm)
 {
     int err = comm_new(context_id, group, NULL, ret_comm);
     group_unref(group);
@@ -76,7 +80,8 @@ static int make_predefined(struct group *group, uint32_t context_id, const char 
     return MPI_SUCCESS;
 }
 
-/* Without handles: a program that has only sessions may not name them, the library works with them. */
+/* Without handles: a program that has only sessions may not name them, the library works with
+ * them. */
 static int make_world_and_self(void)
 {
     struct group *group;
@@ -124,8 +129,7 @@ static void stop(void)
     job_detach();
 }
 
-/* ---- who uses the library
- * ---------------------------------------------------------------------------------------- */
+/* ---- who uses the library ---- */
 
 /* Two threads may both open the first session. */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
@@ -144,7 +148,8 @@ int init_acquire(int *level, const char *argv0)
     int err = level_from_environment(level);
     if (!err && !running) {
         if (phase_now() == PHASE_FINALIZED)
-            err = err_set(MPI_ERR_OTHER, "this process left its job in MPI_Finalize and cannot come back");
+            err = err_set(MPI_ERR_OTHER,
+                          "this process left its job in MPI_Finalize and cannot come back");
         else
             err = start(*level, argv0);
         running = !err;
@@ -180,8 +185,7 @@ void init_release(void)
     pthread_mutex_unlock(&starting);
 }
 
-/* ---- the world model
- * --------------------------------------------------------------------------------------------- */
+/* ---- the world model ---- */
 
 int mpi_init_thread(int *argc, char ***argv, int required, int *provided)
 {
@@ -223,7 +227,8 @@ int mpi_finalize(void)
 {
     if (phase_state.world != PHASE_ACTIVE)
         return err_set(MPI_ERR_OTHER, "MPI_Init has not been called, or MPI is finalized");
-    /* First of all, as if MPI_COMM_SELF were freed, while everything still works (MPI-5.0 section 11.2.4). */
+    /* First of all, as if MPI_COMM_SELF were freed, while everything still works (MPI-5.0 section
+     * 11.2.4). */
     int err = attr_delete_all(&comm_self->attrs, ATTR_COMM, comm_self->obj.handle);
     if (!err)
         err = attr_delete_all(&comm_world->attrs, ATTR_COMM, comm_world->obj.handle);
@@ -238,8 +243,7 @@ int mpi_finalize(void)
     return MPI_SUCCESS;
 }
 
-/* ---- what dynamic processes will extend
- * ------------------------------------------------------------------------------- */
+/* ---- what dynamic processes will extend ---- */
 
 int mpi_comm_get_parent(struct comm **ret_parent)
 {

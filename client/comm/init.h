@@ -5,11 +5,13 @@
 #ifndef MOTET_CLIENT_COMM_INIT_H
 #define MOTET_CLIENT_COMM_INIT_H
 
-/* One more user; the first one attaches to the job and sets everything up. *level is the thread level that is
- * wanted; the environment may change it. Called without the library lock. 0 or an MPI error class. */
+/* One more user; the first one attaches to the job and sets everything up. *level is the thread
+ * level that is wanted; the environment may change it. Called without the library lock. 0 or an MPI
+ * error class. */
 int init_acquire(int *level, const char *argv0);
 
-/* One user less, with the library lock held. The last one leaves the job, unless the library lingers. */
+/* One user less, with the library lock held. The last one leaves the job, unless the library
+ * lingers. */
 void init_release(void);
 
 /* From now on the library stays in the job until the process exits. */

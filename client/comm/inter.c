@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- create
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- create ---- */
 
 /* One creation: the leaders talk over the peer communicator, each one's group over its own. */
 struct bridge {
@@ -26,8 +24,8 @@ struct bridge {
 static void cross(struct bridge *b, const int *mine, int n_mine, int *theirs, int n_theirs)
 {
     if (b->leads)
-        schedule_sendrecv(&b->leaders, mine, n_mine, b->int_type, b->remote_leader, theirs, n_theirs,
-                          b->int_type, b->remote_leader);
+        schedule_sendrecv(&b->leaders, mine, n_mine, b->int_type, b->remote_leader, theirs,
+                          n_theirs, b->int_type, b->remote_leader);
     coll_bcast(&b->local, theirs, n_theirs, b->int_type, b->local_leader);
 }
 
@@ -49,8 +47,9 @@ static int exchange_groups(struct bridge *b, struct group *group, struct group *
     int err = error_of(b);
     for (int i = 0; !err && i < n_remote; i++)
         if (group_rank_of(group, procs[i]) != MPI_UNDEFINED)
-            err = err_set(MPI_ERR_COMM,
-                          "the groups are not disjoint: rank %d of the remote one is local, too", i);
+            err =
+                err_set(MPI_ERR_COMM,
+                        "the groups are not disjoint: rank %d of the remote one is local, too", i);
     if (!err)
         err = group_new(n_remote, procs, ret_remote);
     free(procs);
@@ -103,25 +102,27 @@ static int cross_bridge(struct bridge *b, int tag, const struct comm *parent, st
     return err;
 }
 
-static int check_leaders(const struct comm *local_comm, int local_leader, const struct comm *peer_comm,
-                         int remote_leader)
+static int check_leaders(const struct comm *local_comm, int local_leader,
+                         const struct comm *peer_comm, int remote_leader)
 {
     if (comm_is_inter(local_comm))
         return err_set(MPI_ERR_COMM, "local_comm (%s) is an intercommunicator", local_comm->name);
     if (local_leader < 0 || local_leader >= local_comm->size)
-        return err_set(MPI_ERR_RANK, "local_leader is %d, not in 0..%d", local_leader, local_comm->size - 1);
+        return err_set(MPI_ERR_RANK, "local_leader is %d, not in 0..%d", local_leader,
+                       local_comm->size - 1);
     if (local_leader != local_comm->rank)
         return MPI_SUCCESS;
     if (!peer_comm)
         return err_set(MPI_ERR_COMM, "peer_comm is MPI_COMM_NULL at the leader");
     int n_peers = comm_remote_size(peer_comm);
     if (remote_leader < 0 || remote_leader >= n_peers)
-        return err_set(MPI_ERR_RANK, "remote_leader is %d, not in 0..%d", remote_leader, n_peers - 1);
+        return err_set(MPI_ERR_RANK, "remote_leader is %d, not in 0..%d", remote_leader,
+                       n_peers - 1);
     return MPI_SUCCESS;
 }
 
-int mpi_intercomm_create(struct comm *local_comm, int local_leader, struct comm *peer_comm, int remote_leader,
-                         int tag, struct comm **ret_newintercomm)
+int mpi_intercomm_create(struct comm *local_comm, int local_leader, struct comm *peer_comm,
+                         int remote_leader, int tag, struct comm **ret_newintercomm)
 {
     int err = check_leaders(local_comm, local_leader, peer_comm, remote_leader);
     if (err)
@@ -137,14 +138,16 @@ int mpi_intercomm_create(struct comm *local_comm, int local_leader, struct comm 
 }
 
 /* Without communicators: MPI_COMM_WORLD carries the messages, the string is the tag. */
-int mpi_intercomm_create_from_groups(struct group *local_group, int local_leader, struct group *remote_group,
-                                     int remote_leader, const char *stringtag, struct info *info,
+int mpi_intercomm_create_from_groups(struct group *local_group, int local_leader,
+                                     struct group *remote_group, int remote_leader,
+                                     const char *stringtag, struct info *info,
                                      struct errhandler *errhandler, struct comm **ret_newintercomm)
 {
     if (local_group->rank == MPI_UNDEFINED)
         return err_set(MPI_ERR_GROUP, "this process is no member of local_group");
     if (local_leader < 0 || local_leader >= local_group->size)
-        return err_set(MPI_ERR_RANK, "local_leader is %d, not in 0..%d", local_leader, local_group->size - 1);
+        return err_set(MPI_ERR_RANK, "local_leader is %d, not in 0..%d", local_leader,
+                       local_group->size - 1);
     bool leads = local_group->rank == local_leader;
     if (leads && (remote_leader < 0 || remote_leader >= remote_group->size))
         return err_set(MPI_ERR_RANK, "remote_leader is %d, not in 0..%d", remote_leader,
@@ -155,20 +158,19 @@ int mpi_intercomm_create_from_groups(struct group *local_group, int local_leader
                        .leads = leads,
                        .int_type = datatype_predefined(MPI_INT)};
     schedule_begin(&b.local, comm_world, coll_group_tag(tag));
-    schedule_enter(&b.local, (struct schedule_view){comm_world, local_group->rank, local_group->size,
-                                                    local_group->procs});
+    schedule_enter(&b.local, (struct schedule_view){comm_world, local_group->rank,
+                                                    local_group->size, local_group->procs});
     if (leads)
         schedule_begin(&b.leaders, comm_world, coll_group_tag(tag));
     int err = cross_bridge(&b, tag, comm_world, local_group, ret_newintercomm);
     return err ? err : create_dress(*ret_newintercomm, info, errhandler);
 }
 
-/* ---- merge
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- merge ---- */
 
-/* Whether the local group comes first: `high` decides, and where both groups say the same the lower process
- * index of the first members, which both sides know (MPI-5.0 section 7.6.2 leaves this order open). */
+/* Whether the local group comes first: `high` decides, and where both groups say the same the lower
+ * process index of the first members, which both sides know (MPI-5.0 section 7.6.2 leaves this
+ * order open). */
 static bool comes_first(const struct comm *inter, int high, int remote_high)
 {
     if ((high != 0) != (remote_high != 0))
@@ -180,7 +182,8 @@ static int join(const struct group *first, const struct group *second, struct gr
 {
     int *procs = malloc(((size_t)first->size + (size_t)second->size) * sizeof(int));
     if (!procs)
-        return err_set(MPI_ERR_NO_MEM, "no memory for a group of %d processes", first->size + second->size);
+        return err_set(MPI_ERR_NO_MEM, "no memory for a group of %d processes",
+                       first->size + second->size);
     memcpy(procs, first->procs, (size_t)first->size * sizeof(int));
     memcpy(procs + first->size, second->procs, (size_t)second->size * sizeof(int));
     int err = group_new(first->size + second->size, procs, ret_group);

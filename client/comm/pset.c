@@ -30,7 +30,8 @@ const char *pset_kind(int idx, const char **ret_of)
     *ret_of = "";
     if (idx < PSET_NODES)
         return idx == PSET_WORLD ? "world" : "self";
-    *ret_of = network_of(idx) < 0 ? job_node_name(idx - PSET_NODES) : job_network_name(network_of(idx));
+    *ret_of =
+        network_of(idx) < 0 ? job_node_name(idx - PSET_NODES) : job_network_name(network_of(idx));
     return network_of(idx) < 0 ? "node" : "network";
 }
 
@@ -41,7 +42,8 @@ void pset_name(int idx, char *name)
     if (idx < PSET_NODES)
         strcpy(name, idx == PSET_WORLD ? "mpi://WORLD" : "mpi://SELF");
     else
-        snprintf(name, MPI_MAX_PSET_NAME_LEN, "%s%s", network_of(idx) < 0 ? NODE_PREFIX : NETWORK_PREFIX, of);
+        snprintf(name, MPI_MAX_PSET_NAME_LEN, "%s%s",
+                 network_of(idx) < 0 ? NODE_PREFIX : NETWORK_PREFIX, of);
 }
 
 int pset_find(const char *name)
@@ -65,7 +67,8 @@ bool pset_has(int idx, int proc)
         return true;
     if (idx == PSET_SELF)
         return proc == job_rank();
-    return network_of(idx) < 0 ? job_node_of(proc) == idx - PSET_NODES : job_on_network(job_node_of(proc), network_of(idx));
+    return network_of(idx) < 0 ? job_node_of(proc) == idx - PSET_NODES
+                               : job_on_network(job_node_of(proc), network_of(idx));
 }
 
 int pset_color(const char *name, int proc)

@@ -2,8 +2,8 @@
 /*
  * Sessions (MPI-5.0 section 11.3): handles under which independent parts of a program use MPI.
  *
- * All sessions and the world model share one instance of the library (init.c); a session is a user of it with
- * an error handler, a thread level and a buffer of its own.
+ * All sessions and the world model share one instance of the library (init.c); a session is a user
+ * of it with an error handler, a thread level and a buffer of its own.
  */
 #include "client/core/session.h"
 
@@ -21,7 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without a wish in the info: the part of the program that asks cannot know what threads the others have. */
+/* Without a wish in the info: the part of the program that asks cannot know what threads the others
+ * have. */
 #define DEFAULT_LEVEL MPI_THREAD_MULTIPLE
 
 static int new_session(int level, struct errhandler *errhandler, struct session **ret_session)
@@ -109,11 +110,12 @@ static int publish_pairs(const char *const *pairs, struct info **ret_info)
 
 int mpi_session_get_info(struct session *session, struct info **ret_info_used)
 {
-    return publish_pairs((const char *[]){"thread_level", name_of_level(session->thread_level), NULL}, ret_info_used);
+    return publish_pairs(
+        (const char *[]){"thread_level", name_of_level(session->thread_level), NULL},
+        ret_info_used);
 }
 
-/* ---- process sets
- * ----------------------------------------------------------------------------------------------- */
+/* ---- process sets ---- */
 
 int mpi_session_get_num_psets(struct session *session, struct info *info, int *npset_names)
 {
@@ -158,11 +160,13 @@ int mpi_session_get_pset_info(struct session *session, const char *name, struct 
     snprintf(size, sizeof size, "%d", group->size);
     group_unref(group);
     const char *of, *kind = pset_kind(idx, &of);
-    const char *pairs[] = {"mpi_size", size, "motet_kind", kind, *of ? "motet_name" : NULL, of, NULL};
+    const char *pairs[] = {"mpi_size", size, "motet_kind", kind, *of ? "motet_name" : NULL,
+                           of,         NULL};
     return publish_pairs(pairs, ret_info);
 }
 
-int mpi_group_from_session_pset(struct session *session, const char *name, struct group **ret_newgroup)
+int mpi_group_from_session_pset(struct session *session, const char *name,
+                                struct group **ret_newgroup)
 {
     int idx = pset_find(name);
     if (idx < 0)
@@ -175,8 +179,7 @@ int mpi_group_from_session_pset(struct session *session, const char *name, struc
     return group_publish(group, ret_newgroup);
 }
 
-/* ---- error handlers
- * ---------------------------------------------------------------------------------------------- */
+/* ---- error handlers ---- */
 
 int mpi_session_set_errhandler(struct session *session, struct errhandler *errhandler)
 {
@@ -191,7 +194,7 @@ int mpi_session_get_errhandler(struct session *session, struct errhandler **ret_
 int mpi_session_call_errhandler(struct session *session, int errorcode)
 {
     err_clear();
-    errhandler_raise_on(session->errhandler, ERRHANDLER_SESSION, session->obj.handle, NULL, errorcode,
-                        "MPI_Session_call_errhandler");
+    errhandler_raise_on(session->errhandler, ERRHANDLER_SESSION, session->obj.handle, NULL,
+                        errorcode, "MPI_Session_call_errhandler");
     return MPI_SUCCESS;
 }

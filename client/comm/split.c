@@ -2,8 +2,8 @@
 /*
  * MPI_Comm_split and MPI_Comm_split_type.
  *
- * Every member learns all colors and keys (allgather), picks out its own and sorts. The new communicators of
- * one call are disjoint, so one agreed context id serves them all.
+ * Every member learns all colors and keys (allgather), picks out its own and sorts. The new
+ * communicators of one call are disjoint, so one agreed context id serves them all.
  */
 #include "client/comm/split.h"
 
@@ -38,7 +38,8 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The members of `group` with this color, by key and then rank. */
-static int pick(const struct entry *entries, const struct group *group, int color, struct group **ret_group)
+static int pick(const struct entry *entries, const struct group *group, int color,
+                struct group **ret_group)
 {
     struct place *places = malloc((size_t)group->size * sizeof *places);
     int *procs = malloc((size_t)group->size * sizeof *procs);
@@ -52,15 +53,16 @@ static int pick(const struct entry *entries, const struct group *group, int colo
             procs[i] = group->procs[places[i].rank];
         err = group_new(n, procs, ret_group);
     } else {
-        err = err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", group->size);
+        err = err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes",
+                      group->size);
     }
     free(places);
     free(procs);
     return err;
 }
 
-/* Writes the exchange of n_ints from every member into a schedule: those of the local group from the beginning of `all`, those of the
- * remote one behind them. */
+/* Writes the exchange of n_ints from every member into a schedule: those of the local group from
+ * the beginning of `all`, those of the remote one behind them. */
 static void gather_from_all(struct schedule *s, const int *mine, int n_ints, int *all)
 {
     struct comm *comm = s->view.comm;
@@ -72,7 +74,8 @@ static void gather_from_all(struct schedule *s, const int *mine, int n_ints, int
     struct blocks remote = local;
     remote.buf = all + (size_t)comm->size * (size_t)n_ints;
     inter_allgather(s, mine, n_ints, local.type, &remote);
-    struct schedule_view inter = schedule_enter(s, (struct schedule_view){comm->local_comm, comm->rank, comm->size, NULL});
+    struct schedule_view inter =
+        schedule_enter(s, (struct schedule_view){comm->local_comm, comm->rank, comm->size, NULL});
     coll_allgather(s, mine, n_ints, local.type, &local);
     schedule_leave(s, inter);
 }
@@ -127,12 +130,13 @@ int mpi_comm_split(struct comm *comm, int color, int key, struct comm **ret_newc
     return split_comm(comm, color, key, ret_newcomm);
 }
 
-/* ---- by hardware -------------------------------------------------------------------------------------------------- */
+/* ---- by hardware ---- */
 
 /* Instances of a node: their number is below, for any machine that hwloc knows. */
 #define PLACES_PER_NODE 65536
 
-/* Of all nodes: a number that the processes restricted to the same instance have in common and no other has. */
+/* Of all nodes: a number that the processes restricted to the same instance have in common and no
+ * other has. */
 static int place_in_job(const struct comm *comm, int type)
 {
     int place = hardware_place(type), node = job_node_of(comm->group->procs[comm->rank]);
@@ -144,7 +148,8 @@ static int place_in_job(const struct comm *comm, int type)
 /* By what an info names: hardware (unguided by a process set), or a process set. */
 static int guided_color(const struct comm *comm, const struct info *info, bool by_set)
 {
-    const char *resource = info_get(info, "mpi_hw_resource_type"), *set = info_get(info, "mpi_pset_name");
+    const char *resource = info_get(info, "mpi_hw_resource_type"),
+               *set = info_get(info, "mpi_pset_name");
     if (resource) {
         int type = hardware_find(resource);
         return type < 0 ? MPI_UNDEFINED : place_in_job(comm, type);
@@ -152,7 +157,8 @@ static int guided_color(const struct comm *comm, const struct info *info, bool b
     return set && by_set ? pset_color(set, comm->group->procs[comm->rank]) : MPI_UNDEFINED;
 }
 
-/* Of each member the places in all types of hardware, the first ABSENT for one that does not ask to be split by hardware. */
+/* Of each member the places in all types of hardware, the first ABSENT for one that does not ask to
+ * be split by hardware. */
 #define ABSENT (-1)
 
 static int exchange_places(struct comm *comm, bool asks, int *places)
@@ -166,8 +172,9 @@ static int exchange_places(struct comm *comm, bool asks, int *places)
     return schedule_end(&s);
 }
 
-/* The largest type of which not all who ask are restricted to the same instance: those who are restricted to one are a strict subset
- * of the members (MPI-5.0 section 7.4.2). HARDWARE_TYPES when there is none. */
+/* The largest type of which not all who ask are restricted to the same instance: those who are
+ * restricted to one are a strict subset of the members (MPI-5.0 section 7.4.2). HARDWARE_TYPES when
+ * there is none. */
 static int next_level(const int *places, int n)
 {
     for (int type = 0; type < HARDWARE_TYPES; type++) {
@@ -186,8 +193,8 @@ static int next_level(const int *places, int n)
     return HARDWARE_TYPES;
 }
 
-/* Those who get a communicator find the name of the level in their info object. Others in the same call do not know that some ask for
- * this, so all members come here. */
+/* Those who get a communicator find the name of the level in their info object. Others in the same
+ * call do not know that some ask for this, so all members come here. */
 static int unguided_color(struct comm *comm, bool asks, struct info *info, int *ret_color)
 {
     int n = n_members(comm), *places = malloc((size_t)n * HARDWARE_TYPES * sizeof(int));
@@ -195,14 +202,16 @@ static int unguided_color(struct comm *comm, bool asks, struct info *info, int *
         return err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", n);
     int err = exchange_places(comm, asks, places);
     int level = err ? HARDWARE_TYPES : next_level(places, n);
-    *ret_color = asks && level < HARDWARE_TYPES ? places[comm->rank * HARDWARE_TYPES + level] : MPI_UNDEFINED;
+    *ret_color = asks && level < HARDWARE_TYPES ? places[comm->rank * HARDWARE_TYPES + level]
+                                                : MPI_UNDEFINED;
     free(places);
     if (!err && *ret_color != MPI_UNDEFINED && info && !info->obj.predefined)
         err = info_put(info, "mpi_hw_resource_type", hardware_uri(level));
     return err;
 }
 
-/* The color that a way of splitting gives this process, MPI_UNDEFINED where it does not apply to it. */
+/* The color that a way of splitting gives this process, MPI_UNDEFINED where it does not apply to
+ * it. */
 static int color_of(struct comm *comm, int split_type, struct info *info, int *ret_color)
 {
     switch (split_type) {
@@ -233,5 +242,6 @@ int mpi_comm_split_type(struct comm *comm, int split_type, int key, struct info 
         err = unguided_color(comm, split_type == MPI_COMM_TYPE_HW_UNGUIDED, info, &unguided);
     if (err)
         return err;
-    return split_comm(comm, split_type == MPI_COMM_TYPE_HW_UNGUIDED ? unguided : color, key, ret_newcomm);
+    return split_comm(comm, split_type == MPI_COMM_TYPE_HW_UNGUIDED ? unguided : color, key,
+                      ret_newcomm);
 }

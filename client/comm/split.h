@@ -5,8 +5,8 @@
 
 #include "client/core/comm.h"
 
-/* color: not negative or MPI_UNDEFINED. Intercommunicators as well. *ret_newcomm is NULL for MPI_UNDEFINED.
- */
+/* color: not negative or MPI_UNDEFINED. Intercommunicators as well. *ret_newcomm is NULL for
+ * MPI_UNDEFINED. */
 int split_comm(struct comm *comm, int color, int key, struct comm **ret_newcomm);
 
 #endif

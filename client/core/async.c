@@ -14,10 +14,12 @@
 #include "client/core/progress.h"
 #include "client/link/link.h"
 
-/* Between two looks: short after a takeover or new work, longer while the application is busy with the library itself. */
+/* Between two looks: short after a takeover or new work, longer while the application is busy with
+ * the library itself. */
 #define LOOK_MIN_NS (100 * CLOCK_NS_PER_US)
 #define LOOK_MAX_NS (2 * CLOCK_NS_PER_MS)
-/* Looks without work before the helper sleeps until it is woken: a window of transfers follows the other. */
+/* Looks without work before the helper sleeps until it is woken: a window of transfers follows the
+ * other. */
 #define LINGER 50
 
 enum state { NONE, RUNS, FORBIDDEN };
@@ -38,7 +40,8 @@ static bool work(void)
 static void take_over(void)
 {
     lock_take();
-    while (work() && lock_n_inside() == 1 && !lock_is_wanted() && !atomic_load_explicit(&stopping, memory_order_relaxed))
+    while (work() && lock_n_inside() == 1 && !lock_is_wanted() &&
+           !atomic_load_explicit(&stopping, memory_order_relaxed))
         if (progress_poll() == 0)
             progress_sleep(NULL);
     lock_give();

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Progress while the application computes: a helper thread that advances large transfers and nonblocking collectives when no
- * thread of the application is inside the library.
+ * Progress while the application computes: a helper thread that advances large transfers and
+ * nonblocking collectives when no thread of the application is inside the library.
  *
- * It exists from the first such operation that a call leaves unfinished. It does not compete with an application that waits in the
- * library: it looks every 0.1 to 2 ms whether anybody has called since the last look, and only when nobody has does it take the lock and
- * wait in the application's place, asleep on the rank's bell between events. MOTET_PROGRESS=none forbids it.
+ * It exists from the first such operation that a call leaves unfinished. It does not compete with
+ * an application that waits in the library: it looks every 0.1 to 2 ms whether anybody has called
+ * since the last look, and only when nobody has does it take the lock and wait in the application's
+ * place, asleep on the rank's bell between events. MOTET_PROGRESS=none forbids it.
  *
- * Callbacks of the application (operations of its own in nonblocking reductions) may then run on the helper thread.
+ * Callbacks of the application (operations of its own in nonblocking reductions) may then run on
+ * the helper thread.
  */
 #ifndef MOTET_CLIENT_CORE_ASYNC_H
 #define MOTET_CLIENT_CORE_ASYNC_H

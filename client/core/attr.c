@@ -40,8 +40,7 @@ struct attr_table {
 static const char *const kind_names[] = {
     [ATTR_COMM] = "communicators", [ATTR_TYPE] = "datatypes", [ATTR_WIN] = "windows"};
 
-/* ---- keyvals
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- keyvals ---- */
 
 static struct keyval *keyval_at(int keyval)
 {
@@ -49,16 +48,17 @@ static struct keyval *keyval_at(int keyval)
     return i >= 0 && i < n_keyvals && keyvals[i].refs > 0 ? &keyvals[i] : NULL;
 }
 
-/* The keyval for an operation by the user, or an error. One that was freed is good, for who kept its number, while attributes are left
- * under it: they are to be found and deleted (MPI-5.0 section 7.7.2, MPI_COMM_FREE_KEYVAL). */
+/* The keyval for an operation by the user, or an error. One that was freed is good, for who kept
+ * its number, while attributes are left under it: they are to be found and deleted (MPI-5.0 section
+ * 7.7.2, MPI_COMM_FREE_KEYVAL). */
 static int keyval_check(int keyval, enum attr_kind kind, struct keyval **ret_keyval)
 {
     struct keyval *k = keyval_at(keyval);
     if (!k)
         return err_set(MPI_ERR_KEYVAL, "%d is no keyval", keyval);
     if (k->kind != kind)
-        return err_set(MPI_ERR_KEYVAL, "keyval %d was made for %s, not for %s", keyval, kind_names[k->kind],
-                       kind_names[kind]);
+        return err_set(MPI_ERR_KEYVAL, "keyval %d was made for %s, not for %s", keyval,
+                       kind_names[k->kind], kind_names[kind]);
     *ret_keyval = k;
     return MPI_SUCCESS;
 }
@@ -79,7 +79,8 @@ int attr_keyval_new(enum attr_kind kind, attr_copy_fn *copy, attr_delete_fn *rem
     }
     if (i == n_keyvals)
         n_keyvals++;
-    keyvals[i] = (struct keyval){.kind = kind, .copy = copy, .remove = remove, .extra = extra, .refs = 1};
+    keyvals[i] =
+        (struct keyval){.kind = kind, .copy = copy, .remove = remove, .extra = extra, .refs = 1};
     *ret_keyval = FIRST_KEYVAL + i;
     return MPI_SUCCESS;
 }
@@ -97,9 +98,7 @@ int attr_keyval_free(enum attr_kind kind, int *keyval)
     return MPI_SUCCESS;
 }
 
-/* ---- tables
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- tables ---- */
 
 static int find(const struct attr_table *table, int keyval)
 {
@@ -129,8 +128,8 @@ static int append(struct attr_table **table, int keyval, void *value)
     return MPI_SUCCESS;
 }
 
-/* Runs the delete callback of one attribute and takes it out. The callback may change the table and the
- * keyvals, so both are looked up again. */
+/* Runs the delete callback of one attribute and takes it out. The callback may change the table and
+ * the keyvals, so both are looked up again. */
 static int remove_item(struct attr_table **table, uintptr_t handle, int i)
 {
     int keyval = (*table)->items[i].keyval;
@@ -150,7 +149,8 @@ static int remove_item(struct attr_table **table, uintptr_t handle, int i)
     return MPI_SUCCESS;
 }
 
-int attr_put(struct attr_table **table, enum attr_kind kind, uintptr_t handle, int keyval, void *value)
+int attr_put(struct attr_table **table, enum attr_kind kind, uintptr_t handle, int keyval,
+             void *value)
 {
     struct keyval *k;
     int err = keyval_check(keyval, kind, &k);
@@ -165,7 +165,8 @@ int attr_put(struct attr_table **table, enum attr_kind kind, uintptr_t handle, i
     return append(table, keyval, value);
 }
 
-int attr_get(const struct attr_table *table, enum attr_kind kind, int keyval, void **ret_value, int *ret_flag)
+int attr_get(const struct attr_table *table, enum attr_kind kind, int keyval, void **ret_value,
+             int *ret_flag)
 {
     struct keyval *k;
     int err = keyval_check(keyval, kind, &k);

@@ -35,7 +35,8 @@ static int take(_Atomic uint64_t *used, unsigned n)
         i = __builtin_ctzll(~seen);
         if ((unsigned)i >= n)
             return -1;
-    } while (!atomic_compare_exchange_weak_explicit(used, &seen, seen | UINT64_C(1) << i, memory_order_relaxed, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(used, &seen, seen | UINT64_C(1) << i,
+                                                    memory_order_relaxed, memory_order_relaxed));
     return i;
 }
 
@@ -126,7 +127,8 @@ void calls_collective(struct comm *comm, enum calls_form form, uint32_t sequence
     atomic_store_explicit(&c->entered[form], sequence, memory_order_relaxed);
 }
 
-static void show(struct calls_record **record, enum calls_state state, const char *function, const struct calls_now *of)
+static void show(struct calls_record **record, enum calls_state state, const char *function,
+                 const struct calls_now *of)
 {
     int i = function && link_self.base ? take(&used_records, CALLS_RECORDS) : -1;
 
@@ -151,8 +153,8 @@ void calls_show(struct calls_record **record)
     show(record, CALLS_WAITS, calls_now.function, &calls_now);
 }
 
-void calls_show_running(struct calls_record **record, const char *function, const struct comm *comm, enum calls_form form,
-                        uint32_t sequence)
+void calls_show_running(struct calls_record **record, const char *function, const struct comm *comm,
+                        enum calls_form form, uint32_t sequence)
 {
     const struct calls_now of = {.context = context_of(comm), .form = form, .sequence = sequence};
 

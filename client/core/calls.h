@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tells from outside what this rank does (proto/calls.h): which communicators it has and how many collectives it has entered on each, which
- * collectives run, and which calls its threads wait in.
+ * Tells from outside what this rank does (proto/calls.h): which communicators it has and how many
+ * collectives it has entered on each, which collectives run, and which calls its threads wait in.
  *
- * The bindings of functions that may wait note their name for the thread; nothing else happens until a wait has found nothing for some
- * microseconds (progress), which then shows the call it belongs to. The short path pays for two stores, a collective for three.
+ * The bindings of functions that may wait note their name for the thread; nothing else happens
+ * until a wait has found nothing for some microseconds (progress), which then shows the call it
+ * belongs to. The short path pays for two stores, a collective for three.
  */
 #ifndef MOTET_CLIENT_CORE_CALLS_H
 #define MOTET_CLIENT_CORE_CALLS_H
@@ -18,7 +19,8 @@ struct comm;
 /* The call that this thread is in, or was in last. */
 struct calls_now {
     const char *function; /* NULL: none so far */
-    uint32_t context, form, sequence; /* the collective that it entered last in it; sequence 0: none */
+    uint32_t context, form,
+        sequence; /* the collective that it entered last in it; sequence 0: none */
 };
 extern _Thread_local struct calls_now calls_now __attribute__((tls_model("initial-exec")));
 
@@ -32,11 +34,12 @@ static inline void calls_enter(const char *function)
 /* This thread's function enters its next collective of this form on the communicator. */
 void calls_collective(struct comm *comm, enum calls_form form, uint32_t sequence);
 
-/* Shows that this thread waits in its function; *record was NULL, and stays so when no entry is free. */
+/* Shows that this thread waits in its function; *record was NULL, and stays so when no entry is
+ * free. */
 void calls_show(struct calls_record **record);
 /* Shows a collective that runs, whichever thread waits for it. */
-void calls_show_running(struct calls_record **record, const char *function, const struct comm *comm, enum calls_form form,
-                        uint32_t sequence);
+void calls_show_running(struct calls_record **record, const char *function, const struct comm *comm,
+                        enum calls_form form, uint32_t sequence);
 /* *record may be NULL and is NULL afterwards. */
 void calls_hide(struct calls_record **record);
 

@@ -25,8 +25,7 @@ struct comm *comm_world, *comm_self;
 static void (*destroy_hooks[MAX_HOOKS])(struct comm *comm);
 static int n_destroy_hooks;
 
-/* ---- life
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 void comm_on_destroy(void (*fn)(struct comm *comm))
 {
@@ -45,7 +44,8 @@ static bool is_here(const struct group *group)
     return true;
 }
 
-int comm_new(uint32_t context_id, struct group *group, struct group *remote_group, struct comm **ret_comm)
+int comm_new(uint32_t context_id, struct group *group, struct group *remote_group,
+             struct comm **ret_comm)
 {
     struct comm *comm = calloc(1, sizeof *comm);
     if (!comm)
@@ -118,8 +118,7 @@ int comm_remote_size(const struct comm *comm)
     return comm_peers(comm)->size;
 }
 
-/* ---- MPI functions
- * ------------------------------------------------------------------------------------------------ */
+/* ---- MPI functions ---- */
 
 int mpi_comm_size(struct comm *comm, int *size)
 {
@@ -168,7 +167,8 @@ int mpi_comm_remote_group(struct comm *comm, struct group **ret_group)
     return group_publish(comm->remote_group, ret_group);
 }
 
-/* Of two groups' results the one that is less alike; MPI_IDENT, MPI_SIMILAR and MPI_UNEQUAL ascend. */
+/* Of two groups' results the one that is less alike; MPI_IDENT, MPI_SIMILAR and MPI_UNEQUAL
+ * ascend. */
 int mpi_comm_compare(struct comm *comm1, struct comm *comm2, int *result)
 {
     *result = MPI_UNEQUAL;
@@ -187,7 +187,8 @@ int mpi_comm_compare(struct comm *comm1, struct comm *comm2, int *result)
 
 int mpi_comm_set_name(struct comm *comm, const char *comm_name)
 {
-    size_t n = strnlen(comm_name, sizeof comm->name - 1); /* longer names are cut (MPI-5.0 section 7.8) */
+    size_t n =
+        strnlen(comm_name, sizeof comm->name - 1); /* longer names are cut (MPI-5.0 section 7.8) */
     memcpy(comm->name, comm_name, n);
     comm->name[n] = '\0';
     calls_comm_name(comm);

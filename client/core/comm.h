@@ -2,11 +2,12 @@
 /*
  * Communicators: the object, its life, and everything that needs no communication.
  *
- * Creation that communicates (dup, split, create, intercommunicators, context agreement) is in client/comm/,
- * above the collectives; this module is below p2p, which needs only the fields. Every field is protected by
- * the library lock; references are also taken and given by threads that hold its lane alone (lane.h). A communicator lives until
- * its handle is freed and the last request on it has completed; only then is its context id given back, so a late message can never
- * meet a new communicator.
+ * Creation that communicates (dup, split, create, intercommunicators, context agreement) is in
+ * client/comm/, above the collectives; this module is below p2p, which needs only the fields. Every
+ * field is protected by the library lock; references are also taken and given by threads that hold
+ * its lane alone (lane.h). A communicator lives until its handle is freed and the last request on
+ * it has completed; only then is its context id given back, so a late message can never meet a new
+ * communicator.
  */
 #ifndef MOTET_CLIENT_CORE_COMM_H
 #define MOTET_CLIENT_CORE_COMM_H
@@ -33,13 +34,16 @@ struct topo;
 
 struct comm {
     struct object obj;
-    uint32_t context_id;        /* multiple of 4; +0 user p2p, +1 collectives, +2 partitioned; equal on all members;
-                                   * < 2^31. Local communicators: 2 above, so that only their +1 is used. */
-    struct lane *lane;          /* that carries its messages; client/core/lane.h */
-    int rank, size;             /* in the local group */
-    struct group *group;        /* local group; group->procs[rank] = process index in the job (world rank) */
+    uint32_t context_id; /* multiple of 4; +0 user p2p, +1 collectives, +2 partitioned; equal on all
+                          * members; < 2^31. Local communicators: 2 above, so that only their +1 is
+                          * used. */
+    struct lane *lane;   /* that carries its messages; client/core/lane.h */
+    int rank, size;      /* in the local group */
+    struct group
+        *group; /* local group; group->procs[rank] = process index in the job (world rank) */
     struct group *remote_group; /* NULL for an intracommunicator */
-    struct comm *local_comm; /* of an intercommunicator: intracommunicator over the local group, no handle */
+    struct comm *
+        local_comm; /* of an intercommunicator: intracommunicator over the local group, no handle */
     struct errhandler *errhandler;
     struct attr_table *attrs;
     struct info *info;          /* hints given by the user, or NULL */
@@ -47,16 +51,18 @@ struct comm {
     struct topo *topo;          /* NULL, or what client/topo made; shared by duplicates */
     struct coll_comm *coll;     /* collective engine's data, made on first use */
     struct calls_comm *shown;   /* what others see of it, or NULL */
-    const char *shown_last[3];  /* the function that it shows as the last collective of each form (enum calls_form) */
+    const char *shown_last[3];  /* the function that it shows as the last collective of each form
+                                   (enum calls_form) */
     void *match;                /* p2p's data, made on first use */
     struct buffer_pool *buffer; /* p2p's buffer of MPI_Comm_attach_buffer, or NULL */
     char name[MPI_MAX_OBJECT_NAME];
 };
 
 /* A communicator without handle over `group` (one reference is taken), remote_group may be NULL.
- * The creator owns the one reference. The error handler is MPI_ERRORS_ARE_FATAL until the caller sets another
- * one. Conditions: MPI_ERR_NO_MEM, MPI_ERR_OTHER. */
-int comm_new(uint32_t context_id, struct group *group, struct group *remote_group, struct comm **ret_comm);
+ * The creator owns the one reference. The error handler is MPI_ERRORS_ARE_FATAL until the caller
+ * sets another one. Conditions: MPI_ERR_NO_MEM, MPI_ERR_OTHER. */
+int comm_new(uint32_t context_id, struct group *group, struct group *remote_group,
+             struct comm **ret_comm);
 
 /* Gives it a user handle (after it is complete). MPI_ERR_NO_MEM when no handle is left. */
 int comm_publish(struct comm *comm);
@@ -76,8 +82,8 @@ static inline void comm_unref(struct comm *comm)
 /* MPI_Comm_free: attribute callbacks, handle released, last reference of the handle dropped. */
 int comm_release(struct comm *comm);
 
-/* fn runs when a communicator is destroyed: for layers above that keep data in it (match, coll, context id).
- */
+/* fn runs when a communicator is destroyed: for layers above that keep data in it (match, coll,
+ * context id). */
 void comm_on_destroy(void (*fn)(struct comm *comm));
 
 /* Sizes as seen by p2p: the group that destination and source ranks index. */

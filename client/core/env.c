@@ -25,8 +25,8 @@ static int thread_level = MPI_THREAD_SINGLE;
 static pthread_t main_thread;
 
 static int tag_ub = ENV_TAG_UB;
-static int io = MPI_ANY_SOURCE;    /* every rank has the language's input and output */
-static int host = MPI_PROC_NULL;   /* there is no host process */
+static int io = MPI_ANY_SOURCE;  /* every rank has the language's input and output */
+static int host = MPI_PROC_NULL; /* there is no host process */
 static int wtime_is_global = 0;
 static int universe_size = MPI_UNDEFINED;
 static int appnum = MPI_UNDEFINED;
@@ -64,7 +64,8 @@ static int number_of(const char *variable, int otherwise)
     return *end || value < 0 || value > INT32_MAX ? otherwise : (int)value;
 }
 
-/* The keys of MPI-5.0 section 11.2.1 as far as they are known here: the same before MPI_Init, by the environment of the rank. */
+/* The keys of MPI-5.0 section 11.2.1 as far as they are known here: the same before MPI_Init, by
+ * the environment of the rank. */
 static int fill_info(struct info *info, const char *command)
 {
     char text[512];
@@ -83,7 +84,8 @@ static int fill_info(struct info *info, const char *command)
         err = info_put(info, "arch", machine.machine);
     if (!err && getcwd(text, sizeof text))
         err = info_put(info, "wdir", text);
-    const char *level = getenv("MOTET_THREAD_LEVEL"); /* what was asked for before the program started */
+    const char *level =
+        getenv("MOTET_THREAD_LEVEL"); /* what was asked for before the program started */
     if (!err && level)
         err = info_put(info, "thread_level", level);
     return err;
@@ -108,7 +110,7 @@ int env_init(int level, const char *argv0)
     return err ? err : info_put(info_env, "motet_nodes", n_nodes);
 }
 
-/* ---- MPI functions ---------------------------------------------------------------------------------------------- */
+/* ---- MPI functions ---- */
 
 int mpi_get_version(int *version, int *subversion)
 {
@@ -119,8 +121,9 @@ int mpi_get_version(int *version, int *subversion)
 
 int mpi_get_library_version(char *version, int *resultlen)
 {
-    *resultlen = snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING, "Motet %s, MPI %d.%d, standard ABI %d.%d",
-                          VERSION_TEXT, MPI_VERSION, MPI_SUBVERSION, MPI_ABI_VERSION, MPI_ABI_SUBVERSION);
+    *resultlen =
+        snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING, "Motet %s, MPI %d.%d, standard ABI %d.%d",
+                 VERSION_TEXT, MPI_VERSION, MPI_SUBVERSION, MPI_ABI_VERSION, MPI_ABI_SUBVERSION);
     return MPI_SUCCESS;
 }
 
@@ -155,7 +158,8 @@ int mpi_is_thread_main(int *flag)
     return MPI_SUCCESS;
 }
 
-/* The level has no meaning here: there is no profiler to control (MPI-5.0 section 15.2.4 allows any). */
+/* The level has no meaning here: there is no profiler to control (MPI-5.0 section 15.2.4 allows
+ * any). */
 int mpi_pcontrol(int level)
 {
     (void)level;
@@ -180,7 +184,8 @@ double mpi_wtick(void)
 int mpi_abort(struct comm *comm, int errorcode)
 {
     char text[160];
-    snprintf(text, sizeof text, "MPI_Abort(%s, %d)", comm->name[0] ? comm->name : "a communicator", errorcode);
+    snprintf(text, sizeof text, "MPI_Abort(%s, %d)", comm->name[0] ? comm->name : "a communicator",
+             errorcode);
     if (!job_id()) {
         fflush(stdout);
         fprintf(stderr, "motet: rank %d called %s\n", job_rank(), text);
@@ -198,7 +203,8 @@ int mpi_alloc_mem(MPI_Aint size, struct info *info, void *baseptr)
         char *end;
         unsigned long value = strtoul(asked, &end, 10);
         if (*end || value == 0 || (value & (value - 1)))
-            return err_set(MPI_ERR_INFO_VALUE, "mpi_minimum_memory_alignment is %s, not a power of two", asked);
+            return err_set(MPI_ERR_INFO_VALUE,
+                           "mpi_minimum_memory_alignment is %s, not a power of two", asked);
         if (value > align)
             align = value;
     }
@@ -235,8 +241,8 @@ int mpi_info_create_env(int argc, char *argv[], struct info **ret_info)
     return err;
 }
 
-/* The resource types by which MPI_Comm_split_type can split here (MPI-5.0 section 11.2.1); "true": this process is
- * restricted to one of that type. */
+/* The resource types by which MPI_Comm_split_type can split here (MPI-5.0 section 11.2.1); "true":
+ * this process is restricted to one of that type. */
 int mpi_get_hw_resource_info(struct info **ret_hw_info)
 {
     struct info *info;
@@ -245,7 +251,8 @@ int mpi_get_hw_resource_info(struct info **ret_hw_info)
         return err;
     for (int type = 0; !err && type < HARDWARE_TYPES; type++)
         if (hardware_has(type))
-            err = info_put(info, hardware_uri(type), hardware_place(type) == HARDWARE_NONE ? "false" : "true");
+            err = info_put(info, hardware_uri(type),
+                           hardware_place(type) == HARDWARE_NONE ? "false" : "true");
     if (!err)
         err = info_publish(info);
     if (err)

@@ -9,8 +9,9 @@
 
 #include "mpi.h"
 
-/* The calling thread's. Made at its first error, and found by a key: as soon as one variable of the library is in the static block of
- * thread-local memory, all are, and Python's dlopen finds little room there. */
+/* The calling thread's. Made at its first error, and found by a key: as soon as one variable of the
+ * library is in the static block of thread-local memory, all are, and Python's dlopen finds little
+ * room there. */
 struct detail {
     struct comm *blamed;
     int mpi_class;
@@ -94,7 +95,8 @@ void err_keep(int code, const char *function, const char *object_name)
     unsigned i = n_kept++ % N_KEPT;
     kept[i].mpi_class = d->mpi_class;
     kept[i].thread = pthread_self();
-    snprintf(kept[i].text, sizeof(kept[i].text), "%s%s%s: %s", function, *object_name ? " on " : "", object_name, d->text);
+    snprintf(kept[i].text, sizeof(kept[i].text), "%s%s%s: %s", function, *object_name ? " on " : "",
+             object_name, d->text);
     pthread_mutex_unlock(&kept_lock);
 }
 

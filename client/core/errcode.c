@@ -289,8 +289,8 @@ int mpi_error_string(int errorcode, char *string, int *resultlen)
     }
     char last[MPI_MAX_ERROR_STRING];
     bool known = err_kept(errorcode, last, sizeof last);
-    int n = snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s%s%s%s", errcode_name(errorcode), text, known ? " (last: " : "",
-                     known ? last : "", known ? ")" : "");
+    int n = snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s%s%s%s", errcode_name(errorcode), text,
+                     known ? " (last: " : "", known ? last : "", known ? ")" : "");
     *resultlen = n < MPI_MAX_ERROR_STRING ? n : MPI_MAX_ERROR_STRING - 1;
     return MPI_SUCCESS;
 }

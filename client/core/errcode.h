@@ -2,7 +2,8 @@
 /*
  * Error classes, codes and their texts: the predefined ones and those that the application adds.
  *
- * Every predefined class is its own and only code. User classes and codes are numbered from MPI_ERR_LASTCODE
+ * Every predefined class is its own and only code. User classes and codes are numbered from
+ * MPI_ERR_LASTCODE
  * + 1 on, in one row.
  */
 #ifndef MOTET_CLIENT_CORE_ERRCODE_H

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PREDEFINED(what)                                                                                     \
-    {                                                                                                        \
-        .obj = {.refs = 1, .kind = OBJECT_ERRHANDLER, .predefined = true}, .action = what                    \
+#define PREDEFINED(what)                                                                           \
+    {                                                                                              \
+        .obj = {.refs = 1, .kind = OBJECT_ERRHANDLER, .predefined = true}, .action = what          \
     }
 
 static struct errhandler fatal = PREDEFINED(ERRHANDLER_FATAL);
@@ -52,9 +52,11 @@ int errhandler_publish(struct errhandler *handler, struct errhandler **ret_handl
     return MPI_SUCCESS;
 }
 
-int errhandler_assign(struct errhandler **slot, struct errhandler *handler, enum errhandler_target target)
+int errhandler_assign(struct errhandler **slot, struct errhandler *handler,
+                      enum errhandler_target target)
 {
-    static const char *const names[] = {"any object", "communicators", "windows", "files", "sessions"};
+    static const char *const names[] = {"any object", "communicators", "windows", "files",
+                                        "sessions"};
     if (handler->target != ERRHANDLER_ANY && handler->target != target)
         return err_set(MPI_ERR_ERRHANDLER, "the error handler was made for %s, not for %s",
                        names[handler->target], names[target]);
@@ -64,11 +66,10 @@ int errhandler_assign(struct errhandler **slot, struct errhandler *handler, enum
     return MPI_SUCCESS;
 }
 
-/* ---- raising
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- raising ---- */
 
-/* The one message of an error that ends the job. Written by the rank itself, so that it is whole and in order
- * with what the rank printed before. */
+/* The one message of an error that ends the job. Written by the rank itself, so that it is whole
+ * and in order with what the rank printed before. */
 static void report(int err, const char *function, const char *object_name)
 {
     int mpi_class = errcode_class(err);
@@ -80,9 +81,9 @@ static void report(int err, const char *function, const char *object_name)
     else
         snprintf(place, sizeof place, "process %d", (int)getpid());
     fflush(stdout);
-    fprintf(stderr, "motet: %s: %s%s%s failed: %s (%s)%s%s\n", place, function, *object_name ? " on " : "",
-            object_name, text ? text : "unknown error code", errcode_name(mpi_class), *detail ? ": " : "",
-            detail);
+    fprintf(stderr, "motet: %s: %s%s%s failed: %s (%s)%s%s\n", place, function,
+            *object_name ? " on " : "", object_name, text ? text : "unknown error code",
+            errcode_name(mpi_class), *detail ? ": " : "", detail);
     fflush(stderr);
 }
 
@@ -145,21 +146,23 @@ int errhandler_raise_on(struct errhandler *handler, enum errhandler_target targe
 int errhandler_raise(struct comm *comm, int err, const char *function)
 {
     if (comm)
-        return errhandler_raise_on(comm->errhandler, ERRHANDLER_COMM, comm->obj.handle, comm->name, err,
-                                   function);
-    /* MPI-5.0 section 9.3: what is not tied to an object is raised on MPI_COMM_SELF; before MPI_Init, and
-     * after MPI_Finalize, the initial error handler holds. Up to MPI-3.1 it was MPI_COMM_WORLD, and programs of that
-     * time set no other handler than its: it is called where the other would end the job. */
+        return errhandler_raise_on(comm->errhandler, ERRHANDLER_COMM, comm->obj.handle, comm->name,
+                                   err, function);
+    /* MPI-5.0 section 9.3: what is not tied to an object is raised on MPI_COMM_SELF; before
+     * MPI_Init, and after MPI_Finalize, the initial error handler holds. Up to MPI-3.1 it was
+     * MPI_COMM_WORLD, and programs of that time set no other handler than its: it is called where
+     * the other would end the job. */
     const struct comm *comm_for_all = comm_self;
-    if (comm_self && comm_self->errhandler == errhandler_fatal && comm_world->errhandler != errhandler_fatal)
+    if (comm_self && comm_self->errhandler == errhandler_fatal &&
+        comm_world->errhandler != errhandler_fatal)
         comm_for_all = comm_world;
     if (comm_for_all)
-        return errhandler_raise_on(comm_for_all->errhandler, ERRHANDLER_COMM, comm_for_all->obj.handle, NULL, err, function);
+        return errhandler_raise_on(comm_for_all->errhandler, ERRHANDLER_COMM,
+                                   comm_for_all->obj.handle, NULL, err, function);
     return errhandler_raise_on(errhandler_fatal, ERRHANDLER_COMM, 0, NULL, err, function);
 }
 
-/* ---- MPI functions
- * ----------------------------------------------------------------------------------------------- */
+/* ---- MPI functions ---- */
 
 static int create(enum errhandler_target target, struct errhandler **ret_handler)
 {
@@ -231,7 +234,8 @@ int mpi_comm_get_errhandler(struct comm *comm, struct errhandler **ret_errhandle
     return errhandler_publish(comm->errhandler, ret_errhandler);
 }
 
-/* The handler's return, not the error, is the result: MPI_SUCCESS when it returns (MPI-5.0 section 9.6). */
+/* The handler's return, not the error, is the result: MPI_SUCCESS when it returns (MPI-5.0 section
+ * 9.6). */
 int mpi_comm_call_errhandler(struct comm *comm, int errorcode)
 {
     if (!errcode_text(errorcode))

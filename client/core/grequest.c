@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Generalized requests: the operation is the user's, completion is announced by MPI_Grequest_complete (MPI-5.0 section 13.2). */
+/* Generalized requests: the operation is the user's, completion is announced by
+ * MPI_Grequest_complete (MPI-5.0 section 13.2). */
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
@@ -37,10 +38,12 @@ static int query(struct request *r, MPI_Status *status)
     return g->query_fn(g->extra_state, status);
 }
 
-static const struct request_ops grequest_ops = {.destroy = destroy, .cancel = cancel, .query = query, .free = call_free};
+static const struct request_ops grequest_ops = {
+    .destroy = destroy, .cancel = cancel, .query = query, .free = call_free};
 
 int mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
-                       MPI_Grequest_cancel_function *cancel_fn, void *extra_state, struct request **ret_request)
+                       MPI_Grequest_cancel_function *cancel_fn, void *extra_state,
+                       struct request **ret_request)
 {
     struct grequest *g = malloc(sizeof *g);
 

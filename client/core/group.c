@@ -25,8 +25,7 @@ __attribute__((constructor)) static void make_known(void)
     handle_set_predefined((uintptr_t)MPI_GROUP_EMPTY, &empty.obj);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 static struct group *alloc_group(int size)
 {
@@ -120,8 +119,7 @@ int group_publish(struct group *group, struct group **ret_group)
     return MPI_SUCCESS;
 }
 
-/* ---- looking up
- * ------------------------------------------------------------------------------------------------ */
+/* ---- looking up ---- */
 
 /* Makes the inverse map. Without memory the group works on by searching. */
 static void make_index(struct group *group)
@@ -174,8 +172,7 @@ int group_compare(struct group *a, struct group *b)
     return MPI_SIMILAR;
 }
 
-/* ---- MPI functions
- * ---------------------------------------------------------------------------------------------- */
+/* ---- MPI functions ---- */
 
 int mpi_group_size(struct group *group, int *size)
 {
@@ -195,8 +192,8 @@ int mpi_group_compare(struct group *group1, struct group *group2, int *result)
     return MPI_SUCCESS;
 }
 
-int mpi_group_translate_ranks(struct group *group1, MPI_Count n, const int ranks1[], struct group *group2,
-                              int ranks2[])
+int mpi_group_translate_ranks(struct group *group1, MPI_Count n, const int ranks1[],
+                              struct group *group2, int ranks2[])
 {
     for (MPI_Count i = 0; i < n; i++) {
         int rank = ranks1[i];

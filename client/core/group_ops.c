@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The MPI functions that make groups from groups (MPI-5.0 section 7.3.2). Linear in the sizes of the groups.
- */
+/* The MPI functions that make groups from groups (MPI-5.0 section 7.3.2). Linear in the sizes of
+ * the groups. */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
 #include "client/core/group.h"
@@ -12,8 +12,9 @@
 static int *alloc_procs(MPI_Count n, int *ret_err)
 {
     int *procs = malloc(((size_t)n + 1) * sizeof(int));
-    *ret_err = procs ? MPI_SUCCESS
-                     : err_set(MPI_ERR_NO_MEM, "no memory for a group of %lld processes", (long long)n);
+    *ret_err =
+        procs ? MPI_SUCCESS
+              : err_set(MPI_ERR_NO_MEM, "no memory for a group of %lld processes", (long long)n);
     return procs;
 }
 
@@ -44,7 +45,8 @@ int mpi_group_union(struct group *group1, struct group *group2, struct group **r
 }
 
 /* The members of group1 that are in group2 (common) or are not. */
-static int filter(struct group *group1, struct group *group2, bool common, struct group **ret_newgroup)
+static int filter(struct group *group1, struct group *group2, bool common,
+                  struct group **ret_newgroup)
 {
     int err, n = 0;
     int *procs = alloc_procs(group1->size, &err);
@@ -70,7 +72,8 @@ int mpi_group_difference(struct group *group1, struct group *group2, struct grou
 static int mark(const struct group *group, long long rank, uint8_t *used)
 {
     if (rank < 0 || rank >= group->size)
-        return err_set(MPI_ERR_RANK, "rank %lld is not in 0..%d of the group", rank, group->size - 1);
+        return err_set(MPI_ERR_RANK, "rank %lld is not in 0..%d of the group", rank,
+                       group->size - 1);
     if (used[rank])
         return err_set(MPI_ERR_RANK, "rank %lld is given twice", rank);
     used[rank] = 1;
@@ -100,7 +103,8 @@ int mpi_group_incl(struct group *group, MPI_Count n, const int ranks[], struct g
 {
     int err;
     if (n > group->size)
-        return err_set(MPI_ERR_ARG, "n is %lld, the group has %d processes", (long long)n, group->size);
+        return err_set(MPI_ERR_ARG, "n is %lld, the group has %d processes", (long long)n,
+                       group->size);
     uint8_t *used = alloc_used(group, &err);
     if (err)
         return err;
@@ -142,7 +146,8 @@ static int range_length(const int range[3], MPI_Count at, long long *ret_n)
     return MPI_SUCCESS;
 }
 
-int mpi_group_range_incl(struct group *group, MPI_Count n, int ranges[][3], struct group **ret_newgroup)
+int mpi_group_range_incl(struct group *group, MPI_Count n, int ranges[][3],
+                         struct group **ret_newgroup)
 {
     int err, n_procs = 0;
     uint8_t *used = alloc_used(group, &err);
@@ -166,7 +171,8 @@ int mpi_group_range_incl(struct group *group, MPI_Count n, int ranges[][3], stru
     return err;
 }
 
-int mpi_group_range_excl(struct group *group, MPI_Count n, int ranges[][3], struct group **ret_newgroup)
+int mpi_group_range_excl(struct group *group, MPI_Count n, int ranges[][3],
+                         struct group **ret_newgroup)
 {
     int err;
     uint8_t *used = alloc_used(group, &err);

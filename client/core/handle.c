@@ -15,17 +15,18 @@ void (*handle_on_new)(uint32_t index);
 /* Of the free slots: lanes reserve some without the library lock. */
 static struct mutex table;
 
-static uint32_t first_free;                       /* 0: no freed slot waits for reuse */
+static uint32_t first_free;                           /* 0: no freed slot waits for reuse */
 static uint32_t first_unused = HANDLE_PREDEFINED_MAX; /* slots from here on have never been used */
 
 const char *object_kind_name(enum object_kind kind)
 {
     static const char *const names[OBJECT_KINDS] = {
-        [OBJECT_NONE] = "object",       [OBJECT_COMM] = "communicator", [OBJECT_GROUP] = "group",
-        [OBJECT_DATATYPE] = "datatype", [OBJECT_OP] = "operation",      [OBJECT_REQUEST] = "request",
-        [OBJECT_MESSAGE] = "message",   [OBJECT_ERRHANDLER] = "error handler",
-        [OBJECT_INFO] = "info object",  [OBJECT_WIN] = "window",        [OBJECT_FILE] = "file",
-        [OBJECT_SESSION] = "session",
+        [OBJECT_NONE] = "object",      [OBJECT_COMM] = "communicator",
+        [OBJECT_GROUP] = "group",      [OBJECT_DATATYPE] = "datatype",
+        [OBJECT_OP] = "operation",     [OBJECT_REQUEST] = "request",
+        [OBJECT_MESSAGE] = "message",  [OBJECT_ERRHANDLER] = "error handler",
+        [OBJECT_INFO] = "info object", [OBJECT_WIN] = "window",
+        [OBJECT_FILE] = "file",        [OBJECT_SESSION] = "session",
     };
 
     return kind < OBJECT_KINDS ? names[kind] : "object";
@@ -36,8 +37,8 @@ static struct handle_slot *slot_at(uint32_t index)
     return &handle_chunks[index / HANDLE_CHUNK_SLOTS][index % HANDLE_CHUNK_SLOTS];
 }
 
-/* A free slot, 0 when there is none. Freed slots are used again last in, first out: they are warm in the cache, and
- * the generation tells old handles from new ones. */
+/* A free slot, 0 when there is none. Freed slots are used again last in, first out: they are warm
+ * in the cache, and the generation tells old handles from new ones. */
 static uint32_t take_slot(void)
 {
     uint32_t index = first_free;
@@ -139,7 +140,8 @@ void handle_set_predefined(uintptr_t value, struct object *object)
 
 int handle_toint(uintptr_t handle)
 {
-    static_assert(HANDLE_CHUNKS * HANDLE_CHUNK_SLOTS <= (uint32_t)INT_MAX, "every slot index is an int");
+    static_assert(HANDLE_CHUNKS * HANDLE_CHUNK_SLOTS <= (uint32_t)INT_MAX,
+                  "every slot index is an int");
     return (int)(uint32_t)handle;
 }
 

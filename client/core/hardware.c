@@ -10,12 +10,19 @@ static const struct {
     const char *uri;
     hwloc_obj_type_t type; /* of those behind the first */
 } types[HARDWARE_TYPES] = {
-    {"mpi_shared_memory", HWLOC_OBJ_MACHINE}, {PREFIX "Package", HWLOC_OBJ_PACKAGE}, {PREFIX "NUMANode", HWLOC_OBJ_NUMANODE},
-    {PREFIX "Die", HWLOC_OBJ_DIE},            {PREFIX "L3Cache", HWLOC_OBJ_L3CACHE}, {PREFIX "L2Cache", HWLOC_OBJ_L2CACHE},
-    {PREFIX "L1Cache", HWLOC_OBJ_L1CACHE},    {PREFIX "Core", HWLOC_OBJ_CORE},       {PREFIX "PU", HWLOC_OBJ_PU},
+    {"mpi_shared_memory", HWLOC_OBJ_MACHINE},
+    {PREFIX "Package", HWLOC_OBJ_PACKAGE},
+    {PREFIX "NUMANode", HWLOC_OBJ_NUMANODE},
+    {PREFIX "Die", HWLOC_OBJ_DIE},
+    {PREFIX "L3Cache", HWLOC_OBJ_L3CACHE},
+    {PREFIX "L2Cache", HWLOC_OBJ_L2CACHE},
+    {PREFIX "L1Cache", HWLOC_OBJ_L1CACHE},
+    {PREFIX "Core", HWLOC_OBJ_CORE},
+    {PREFIX "PU", HWLOC_OBJ_PU},
 };
 
-/* Loaded by the first question, which costs some milliseconds, and kept; NULL as long as that fails. */
+/* Loaded by the first question, which costs some milliseconds, and kept; NULL as long as that
+ * fails. */
 static hwloc_topology_t machine(void)
 {
     static hwloc_topology_t topology;
@@ -36,7 +43,8 @@ const char *hardware_uri(int type)
 int hardware_find(const char *uri)
 {
     for (int type = 0; type < HARDWARE_TYPES; type++)
-        if (strcasecmp(uri, types[type].uri) == 0 || (type > 0 && strcasecmp(uri, types[type].uri + strlen(PREFIX)) == 0))
+        if (strcasecmp(uri, types[type].uri) == 0 ||
+            (type > 0 && strcasecmp(uri, types[type].uri + strlen(PREFIX)) == 0))
             return type;
     return -1;
 }
@@ -45,7 +53,8 @@ int hardware_place_in(hwloc_topology_t topology, hwloc_const_cpuset_t cpus, int 
 {
     if (type == 0)
         return 0;
-    for (hwloc_obj_t at = NULL; (at = hwloc_get_next_obj_by_type(topology, types[type].type, at)) != NULL;)
+    for (hwloc_obj_t at = NULL;
+         (at = hwloc_get_next_obj_by_type(topology, types[type].type, at)) != NULL;)
         if (at->cpuset && !hwloc_bitmap_iszero(cpus) && hwloc_bitmap_isincluded(cpus, at->cpuset))
             return (int)at->logical_index;
     return HARDWARE_NONE;

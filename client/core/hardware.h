@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hardware that this process is restricted to: for MPI_Comm_split_type and MPI_Get_hw_resource_info.
+ * The hardware that this process is restricted to: for MPI_Comm_split_type and
+ * MPI_Get_hw_resource_info.
  *
- * A type of resource has a URI, "mpi_shared_memory" (the node) or "hwloc://" and hwloc's name of it. A process is restricted to one
- * instance of a type when the set of cores that it may run on (its binding, or what the system allows it) lies within one. The
- * topology is hwloc's, so HWLOC_SYNTHETIC and HWLOC_XMLFILE replace the machine's. Called with the library lock held.
+ * A type of resource has a URI, "mpi_shared_memory" (the node) or "hwloc://" and hwloc's name of
+ * it. A process is restricted to one instance of a type when the set of cores that it may run on
+ * (its binding, or what the system allows it) lies within one. The topology is hwloc's, so
+ * HWLOC_SYNTHETIC and HWLOC_XMLFILE replace the machine's. Called with the library lock held.
  */
 #ifndef MOTET_CLIENT_CORE_HARDWARE_H
 #define MOTET_CLIENT_CORE_HARDWARE_H
@@ -20,10 +22,12 @@
 
 const char *hardware_uri(int type);
 
-/* The number of a type by its URI, or by hwloc's name alone, without regard to case; -1 for others. */
+/* The number of a type by its URI, or by hwloc's name alone, without regard to case; -1 for
+ * others. */
 int hardware_find(const char *uri);
 
-/* The instance of a type that this process is restricted to now: a number that is unique on the node, or HARDWARE_NONE. */
+/* The instance of a type that this process is restricted to now: a number that is unique on the
+ * node, or HARDWARE_NONE. */
 int hardware_place(int type);
 
 /* Whether the machine has resources of a type at all. */

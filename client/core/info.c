@@ -17,8 +17,7 @@ __attribute__((constructor)) static void make_known(void)
     handle_set_predefined((uintptr_t)MPI_INFO_ENV, &env.obj);
 }
 
-/* ---- the store
- * --------------------------------------------------------------------------------------------------- */
+/* ---- the store ---- */
 
 static int no_memory(void)
 {
@@ -120,11 +119,10 @@ int info_publish(struct info *info)
                                   : err_set(MPI_ERR_NO_MEM, "no handle is left for an info object");
 }
 
-/* ---- MPI functions
- * ------------------------------------------------------------------------------------------------ */
+/* ---- MPI functions ---- */
 
-/* Leading and trailing space of keys does not count (MPI-5.0 section 10). Copies the stripped key to `into`.
- */
+/* Leading and trailing space of keys does not count (MPI-5.0 section 10). Copies the stripped key
+ * to `into`. */
 static int strip_key(const char *key, char into[MPI_MAX_INFO_KEY])
 {
     while (*key == ' ' || *key == '\t')
@@ -177,7 +175,8 @@ int mpi_info_free(struct info **info)
 
 static int check_writable(const struct info *info)
 {
-    return info->obj.predefined ? err_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be changed") : MPI_SUCCESS;
+    return info->obj.predefined ? err_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be changed")
+                                : MPI_SUCCESS;
 }
 
 int mpi_info_set(struct info *info, const char *key, const char *value)
@@ -190,8 +189,9 @@ int mpi_info_set(struct info *info, const char *key, const char *value)
         return err;
     size_t n = strlen(value);
     if (n >= MPI_MAX_INFO_VAL)
-        return err_set(MPI_ERR_INFO_VALUE, "the value of %s has %zu characters, at most %d are allowed",
-                       stripped, n, MPI_MAX_INFO_VAL - 1);
+        return err_set(MPI_ERR_INFO_VALUE,
+                       "the value of %s has %zu characters, at most %d are allowed", stripped, n,
+                       MPI_MAX_INFO_VAL - 1);
     return info_put(info, stripped, value);
 }
 
@@ -208,7 +208,8 @@ int mpi_info_delete(struct info *info, const char *key)
         return err_set(MPI_ERR_INFO_NOKEY, "there is no key %s", stripped);
     free(info->pairs[i].key);
     free(info->pairs[i].value);
-    memmove(&info->pairs[i], &info->pairs[i + 1], (size_t)(info->n_pairs - i - 1) * sizeof info->pairs[0]);
+    memmove(&info->pairs[i], &info->pairs[i + 1],
+            (size_t)(info->n_pairs - i - 1) * sizeof info->pairs[0]);
     info->n_pairs--;
     return MPI_SUCCESS;
 }

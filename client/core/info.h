@@ -25,7 +25,8 @@ extern struct info *info_env; /* MPI_INFO_ENV; valid always, filled by MPI_Init 
 int info_new(struct info **ret_info);                           /* no handle; MPI_ERR_NO_MEM */
 int info_copy(const struct info *from, struct info **ret_info); /* no handle; from may be NULL */
 void info_free(struct info *info);                              /* NULL is fine */
-const char *info_get(const struct info *info, const char *key); /* NULL where not set or info is NULL */
+const char *info_get(const struct info *info,
+                     const char *key); /* NULL where not set or info is NULL */
 int info_put(struct info *info, const char *key, const char *value);
 int info_publish(struct info *info); /* gives it a user handle */
 

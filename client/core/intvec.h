@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An array of counts or displacements that the application gave as int[], MPI_Aint[] or MPI_Count[].
+ * An array of counts or displacements that the application gave as int[], MPI_Aint[] or
+ * MPI_Count[].
  *
- * The bindings make one of either form, so that a function and its large-count form share one body. The array is the
- * application's and is not copied: read it during the call only.
+ * The bindings make one of either form, so that a function and its large-count form share one body.
+ * The array is the application's and is not copied: read it during the call only.
  */
 #ifndef MOTET_CLIENT_CORE_INTVEC_H
 #define MOTET_CLIENT_CORE_INTVEC_H

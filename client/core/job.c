@@ -34,7 +34,8 @@ void job_abort(int code, const char *text)
 {
     fflush(NULL);
     if (link_abort(code, text)) {
-        /* The daemon ends every rank, this one too; exiting first would look like a rank that fell over by itself. */
+        /* The daemon ends every rank, this one too; exiting first would look like a rank that fell
+         * over by itself. */
         struct timespec wait = {.tv_sec = 5};
         nanosleep(&wait, NULL);
     }
@@ -107,12 +108,14 @@ const char *job_network_name(int network)
 
 bool job_on_network(int node, int network)
 {
-    return *segment_on_network(link_self.base, &link_self.layout, (uint32_t)network, (uint32_t)node) != 0;
+    return *segment_on_network(link_self.base, &link_self.layout, (uint32_t)network,
+                               (uint32_t)node) != 0;
 }
 
 int job_network_distance(int from, int to)
 {
-    return *segment_network_distance(link_self.base, &link_self.layout, (uint32_t)from, (uint32_t)to);
+    return *segment_network_distance(link_self.base, &link_self.layout, (uint32_t)from,
+                                     (uint32_t)to);
 }
 
 uint64_t job_id(void)

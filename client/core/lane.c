@@ -10,7 +10,8 @@
 #include "client/core/progress.h"
 #include "client/core/request.h"
 
-/* A vote: who has threads, which lanes it has (from bit 8), which of them no communicator has (from bit 0). */
+/* A vote: who has threads, which lanes it has (from bit 8), which of them no communicator has (from
+ * bit 0). */
 #define VOTE_THREADS (UINT64_C(1) << 62)
 #define VOTE_EXISTS  8
 #define CONTEXT_STEP 4u
@@ -42,7 +43,9 @@ int lane_init(uint32_t n)
     errno = 0;
     unsigned long most = strtoul(text, &end, 10);
     if (errno || end == text || *end || *text == '-' || most == 0)
-        return err_set(MPI_ERR_OTHER, "MOTET_LANES=%s is no number of lanes; 1 is none beside the common one", text);
+        return err_set(MPI_ERR_OTHER,
+                       "MOTET_LANES=%s is no number of lanes; 1 is none beside the common one",
+                       text);
     if (most < n_lanes)
         n_lanes = (uint32_t)most;
     return MPI_SUCCESS;
@@ -58,7 +61,8 @@ uint64_t lane_offer(void)
     if (!lock_multiple || handle_on_new)
         return 0;
     for (uint32_t i = 1; i < n_lanes; i++)
-        vote |= (lane_table[i].n_comms == 0 ? UINT64_C(1) << i : 0) | UINT64_C(1) << (VOTE_EXISTS + i);
+        vote |= (lane_table[i].n_comms == 0 ? UINT64_C(1) << i : 0) | UINT64_C(1)
+                                                                          << (VOTE_EXISTS + i);
     return vote;
 }
 
@@ -76,7 +80,8 @@ void lane_settle(uint64_t vote, uint32_t context_id)
 
     if (!(vote & VOTE_THREADS) || existing == 0)
         return;
-    index = free_lanes ? (uint32_t)__builtin_ctz(free_lanes) : pick(existing, context_id / CONTEXT_STEP);
+    index = free_lanes ? (uint32_t)__builtin_ctz(free_lanes)
+                       : pick(existing, context_id / CONTEXT_STEP);
     of_context[context_id / CONTEXT_STEP] = (uint8_t)index;
     lane_table[index].n_comms++;
     if (index >= lane_n_used())
@@ -118,7 +123,8 @@ void lane_step_in(struct lane *lane, int depth)
     alone = lane;
 }
 
-/* lane 0, a thread that is in the library already (a callback), and whoever has no threads: the library lock. */
+/* lane 0, a thread that is in the library already (a callback), and whoever has no threads: the
+ * library lock. */
 static struct lane *choose(struct lane *lane)
 {
     if (lane && lane->index != 0 && lock_mode == LOCK_THREADED && !lock_is_mine()) {
@@ -168,7 +174,8 @@ uint32_t lane_n_done(void)
     uint32_t n = 0;
 
     for (uint32_t i = 1; i < lane_n_used(); i++)
-        /* seq_cst: after the announcement in progress_sleep, in the one order with the completions. */
+        /* seq_cst: after the announcement in progress_sleep, in the one order with the
+         * completions. */
         n += atomic_load_explicit(&lane_table[i].n_done, memory_order_seq_cst);
     return n;
 }
@@ -180,8 +187,8 @@ void lane_bury(struct object *object, void (*fn)(struct object *object))
     atomic_store_explicit(&bury_fns[object->kind], fn, memory_order_relaxed);
     object->handle = atomic_load_explicit(&dead, memory_order_relaxed);
     /* release: pairs with the acquire in lane_bury_now. */
-    while (!atomic_compare_exchange_weak_explicit(&dead, &object->handle, (uintptr_t)object, memory_order_release,
-                                                  memory_order_relaxed))
+    while (!atomic_compare_exchange_weak_explicit(&dead, &object->handle, (uintptr_t)object,
+                                                  memory_order_release, memory_order_relaxed))
         ;
     /* Somebody may wait for what this ends. seq_cst: as in request_complete. */
     atomic_store_explicit(&lane_has_dead, true, memory_order_relaxed);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes: what lets threads of MPI_THREAD_MULTIPLE that use different communicators send and receive side by side.
+ * Lanes: what lets threads of MPI_THREAD_MULTIPLE that use different communicators send and receive
+ * side by side.
  *
- * A lane is one set of rings between the ranks of a node, with the match tables, transfers and protocols over them
- * (client/p2p/engine.h), and the lock of all that. Lane 0 belongs to everything and is protected by the library lock. A communicator whose
- * members are all on one node and all have MPI_THREAD_MULTIPLE gets one of the further lanes when its context id is agreed on
- * (client/comm/context.h): the one that fewest others use. The short calls (the attribute `lane` in client/abi/api) take only the
- * lock of the lane; every other call takes the library lock, and within it that of the lane while it touches the lane's things.
+ * A lane is one set of rings between the ranks of a node, with the match tables, transfers and
+ * protocols over them (client/p2p/engine.h), and the lock of all that. Lane 0 belongs to everything
+ * and is protected by the library lock. A communicator whose members are all on one node and all
+ * have MPI_THREAD_MULTIPLE gets one of the further lanes when its context id is agreed on
+ * (client/comm/context.h): the one that fewest others use. The short calls (the attribute `lane` in
+ * client/abi/api) take only the lock of the lane; every other call takes the library lock, and
+ * within it that of the lane while it touches the lane's things.
  *
- * Order of locks: library, lane, handle table. A thread that holds a lane alone never waits for the library lock: it tries, or
- * gives the lane up before.
+ * Order of locks: library, lane, handle table. A thread that holds a lane alone never waits for the
+ * library lock: it tries, or gives the lane up before.
  */
 #ifndef MOTET_CLIENT_CORE_LANE_H
 #define MOTET_CLIENT_CORE_LANE_H
@@ -45,10 +48,12 @@ static inline uint32_t lane_n_used(void)
 
 /* What the point-to-point layer does with one lane, whose lock is held. */
 struct lane_ops {
-    int (*poll)(struct lane *lane);       /* handles what has come; returns the number of events */
-    bool (*has_news)(struct lane *lane);  /* has something come? Asked when everybody has been told that this thread will sleep */
-    bool (*impatient)(struct lane *lane); /* does it wait for what comes without a message (room in a ring)? */
-    void (*idle)(struct lane *lane);      /* a wait has found nothing for some microseconds */
+    int (*poll)(struct lane *lane);      /* handles what has come; returns the number of events */
+    bool (*has_news)(struct lane *lane); /* has something come? Asked when everybody has been told
+                                            that this thread will sleep */
+    bool (*impatient)(
+        struct lane *lane); /* does it wait for what comes without a message (room in a ring)? */
+    void (*idle)(struct lane *lane); /* a wait has found nothing for some microseconds */
 };
 extern const struct lane_ops *lane_ops; /* NULL before p2p_init */
 
@@ -81,24 +86,26 @@ static inline void lane_give(struct lane *lane)
 
 /* The lane that the calling thread holds without the library lock, or NULL. */
 struct lane *lane_alone(void);
-/* Gives that up for a while, however deep it is; returns what lane_step_in needs to take it again. */
+/* Gives that up for a while, however deep it is; returns what lane_step_in needs to take it
+ * again. */
 int lane_step_out(struct lane *lane);
 void lane_step_in(struct lane *lane, int depth);
 
-/* Bindings of the short path: take the lock of the lane that the object has, or the library lock. */
+/* Bindings of the short path: take the lock of the lane that the object has, or the library
+ * lock. */
 struct lane *lane_choose_comm(uintptr_t comm);
 struct lane *lane_choose_request(uintptr_t request);
 struct lane *lane_choose_requests(const uintptr_t *requests, long long n);
 void lane_leave_alone(struct lane *lane);
 
-#define LANE_ENTER(choose)                                  \
-    __extension__({                                         \
-        struct lane *lane_entered_ = NULL;                  \
-        if (__builtin_expect(lane_n_used() > 1, 0))         \
-            lane_entered_ = (choose);                       \
-        else                                                \
-            lock_enter();                                   \
-        lane_entered_;                                      \
+#define LANE_ENTER(choose)                                                                         \
+    __extension__({                                                                                \
+        struct lane *lane_entered_ = NULL;                                                         \
+        if (__builtin_expect(lane_n_used() > 1, 0))                                                \
+            lane_entered_ = (choose);                                                              \
+        else                                                                                       \
+            lock_enter();                                                                          \
+        lane_entered_;                                                                             \
     })
 
 static inline void lane_leave(struct lane *lane)
@@ -114,8 +121,8 @@ uint32_t lane_n_done(void);
 
 /* ---- references ---- */
 
-/* The last reference of an object went while its lane was held alone: fn(object), the same for all of its kind, is called later with the
- * library lock. The object has no handle any more. */
+/* The last reference of an object went while its lane was held alone: fn(object), the same for all
+ * of its kind, is called later with the library lock. The object has no handle any more. */
 void lane_bury(struct object *object, void (*fn)(struct object *object));
 /* Does so. With the library lock. */
 void lane_bury_now(void);

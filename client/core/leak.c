@@ -39,11 +39,13 @@ int leak_check_environment(void)
     size_t length;
     while (list && (word = next_word(&list, &length)))
         if (!is_word(word, length, "handles"))
-            return err_set(MPI_ERR_OTHER, "MOTET_DEBUG has the word %.*s; known is handles", (int)length, word);
+            return err_set(MPI_ERR_OTHER, "MOTET_DEBUG has the word %.*s; known is handles",
+                           (int)length, word);
     return MPI_SUCCESS;
 }
 
-/* The innermost frame outside of this library: the call of the application, or of the library that it uses. */
+/* The innermost frame outside of this library: the call of the application, or of the library that
+ * it uses. */
 static void *find_caller(void)
 {
     void *frames[MAX_FRAMES];
@@ -82,7 +84,7 @@ __attribute__((constructor)) static void read_environment(void)
             handle_on_new = note;
 }
 
-/* ---- the report --------------------------------------------------------------------------------------------------- */
+/* ---- the report ---- */
 
 /* Live handles of one kind that were made at one place. */
 struct leak {
@@ -116,7 +118,8 @@ static void count(struct object *object, void *arg)
     if (leaks->n_lines == MAX_LINES)
         leaks->n_untold++;
     else
-        leaks->at[leaks->n_lines++] = (struct leak){(enum object_kind)object->kind, caller, 1, object};
+        leaks->at[leaks->n_lines++] =
+            (struct leak){(enum object_kind)object->kind, caller, 1, object};
 }
 
 static const char *name_of(const struct object *object)
@@ -125,7 +128,8 @@ static const char *name_of(const struct object *object)
     case OBJECT_COMM:
         return ((const struct comm *)object)->name;
     case OBJECT_DATATYPE:
-        return ((const struct datatype *)object)->name ? ((const struct datatype *)object)->name : "";
+        return ((const struct datatype *)object)->name ? ((const struct datatype *)object)->name
+                                                       : "";
     default:
         return "";
     }
@@ -141,8 +145,9 @@ static void describe_place(void *caller, char *text, size_t room)
     }
     const char *slash = strrchr(at.dli_fname, '/');
     /* The address before the return address belongs to the call. */
-    snprintf(text, room, "%s+0x%zx%s%s%s", slash ? slash + 1 : at.dli_fname, (size_t)((char *)caller - 1 - (char *)at.dli_fbase),
-             at.dli_sname ? " (" : "", at.dli_sname ? at.dli_sname : "", at.dli_sname ? ")" : "");
+    snprintf(text, room, "%s+0x%zx%s%s%s", slash ? slash + 1 : at.dli_fname,
+             (size_t)((char *)caller - 1 - (char *)at.dli_fbase), at.dli_sname ? " (" : "",
+             at.dli_sname ? at.dli_sname : "", at.dli_sname ? ")" : "");
 }
 
 void leak_report(void)
@@ -154,16 +159,17 @@ void leak_report(void)
     if (leaks.n == 0)
         return;
     fflush(stdout);
-    fprintf(stderr, "motet: rank %d: %ld handle%s not freed at the end of MPI\n", job_rank(), leaks.n, leaks.n == 1 ? " was" : "s were");
+    fprintf(stderr, "motet: rank %d: %ld handle%s not freed at the end of MPI\n", job_rank(),
+            leaks.n, leaks.n == 1 ? " was" : "s were");
     for (int i = 0; i < leaks.n_lines; i++) {
         const struct leak *leak = &leaks.at[i];
         const char *name = name_of(leak->first);
         char place[512];
         describe_place(leak->caller, place, sizeof place);
         /* In one piece: other ranks write there, too. */
-        fprintf(stderr, "motet: rank %d:   %ld %s%s%s%s%s%s, from %s\n", job_rank(), leak->n, object_kind_name(leak->kind),
-                leak->n == 1 ? "" : "s", name[0] ? " (" : "", name[0] && leak->n > 1 ? "the first: " : "", name, name[0] ? ")" : "",
-                place);
+        fprintf(stderr, "motet: rank %d:   %ld %s%s%s%s%s%s, from %s\n", job_rank(), leak->n,
+                object_kind_name(leak->kind), leak->n == 1 ? "" : "s", name[0] ? " (" : "",
+                name[0] && leak->n > 1 ? "the first: " : "", name, name[0] ? ")" : "", place);
     }
     if (leaks.n_untold)
         fprintf(stderr, "motet: rank %d:   and %ld more\n", job_rank(), leaks.n_untold);

@@ -39,7 +39,8 @@ void lock_leave_wanted(void)
 
 static void add(_Atomic uint32_t *counter, uint32_t n)
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                          memory_order_relaxed);
 }
 
 static void count_entry(void)

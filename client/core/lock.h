@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library lock: one recursive lock around the whole library, taken only where a second thread may be inside: with
- * MPI_THREAD_MULTIPLE, and once the helper thread runs (client/core/async.h).
+ * The library lock: one recursive lock around the whole library, taken only where a second thread
+ * may be inside: with MPI_THREAD_MULTIPLE, and once the helper thread runs (client/core/async.h).
  *
- * The generated bindings enter and leave, but for the short path of communicators that have a lane (lane.h); waits inside the
- * library pause, so that other threads get in. With one thread each call counts its depth and takes one untaken branch. The lock is
- * recursive because callbacks of the application (user operations, attribute copies, error handlers) may call MPI again.
+ * The generated bindings enter and leave, but for the short path of communicators that have a lane
+ * (lane.h); waits inside the library pause, so that other threads get in. With one thread each call
+ * counts its depth and takes one untaken branch. The lock is recursive because callbacks of the
+ * application (user operations, attribute copies, error handlers) may call MPI again.
  */
 #ifndef MOTET_CLIENT_CORE_LOCK_H
 #define MOTET_CLIENT_CORE_LOCK_H
@@ -16,17 +17,19 @@
 enum lock_mode {
     LOCK_SINGLE = 0,
     LOCK_THREADED, /* for good */
-    LOCK_WANTED,   /* one thread still; lock_on_leave's function is called when it leaves the library */
+    LOCK_WANTED, /* one thread still; lock_on_leave's function is called when it leaves the library
+                  */
 };
 
-extern uint8_t lock_mode; /* changed by lock_init, lock_want and, while no other thread is inside, by lock_leave */
-extern int lock_depth;    /* LOCK_SINGLE, LOCK_WANTED: calls of the library that are open */
+extern uint8_t lock_mode;  /* changed by lock_init, lock_want and, while no other thread is inside,
+                              by lock_leave */
+extern int lock_depth;     /* LOCK_SINGLE, LOCK_WANTED: calls of the library that are open */
 extern bool lock_multiple; /* the application has MPI_THREAD_MULTIPLE */
 
 /* threaded: more than one thread will call. Called while no thread is inside. */
 void lock_init(bool threaded);
-/* Calls fn when the only thread leaves the library next; true from it: other threads will come from now on. Without effect
- * in LOCK_THREADED. */
+/* Calls fn when the only thread leaves the library next; true from it: other threads will come from
+ * now on. Without effect in LOCK_THREADED. */
 void lock_want(bool (*fn)(void));
 
 void lock_take(void);
@@ -34,7 +37,8 @@ bool lock_try(void);
 void lock_give(void);
 void lock_give_turn(void);
 void lock_leave_wanted(void);
-/* LOCK_THREADED: calls that are open, those asleep or yielding in a wait included; and how many there have been. */
+/* LOCK_THREADED: calls that are open, those asleep or yielding in a wait included; and how many
+ * there have been. */
 uint32_t lock_n_inside(void);
 uint32_t lock_n_calls(void);
 /* Does another thread wait for the lock? */
@@ -60,8 +64,9 @@ static inline void lock_leave(void)
         lock_leave_wanted();
 }
 
-/* Inside a wait, between two polls: gives the lock up completely, lets waiting threads in, and takes it again as deep
- * as it was. Whatever the caller knows of shared objects may have changed. */
+/* Inside a wait, between two polls: gives the lock up completely, lets waiting threads in, and
+ * takes it again as deep as it was. Whatever the caller knows of shared objects may have
+ * changed. */
 static inline void lock_pause(void)
 {
     if (__builtin_expect(lock_mode == LOCK_THREADED, 0))

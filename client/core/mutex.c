@@ -13,7 +13,8 @@
 
 enum { FREE, HELD, CONTENDED };
 
-/* Its address names the thread. The model needs a few bytes of room that libc keeps for libraries opened at run time. */
+/* Its address names the thread. The model needs a few bytes of room that libc keeps for libraries
+ * opened at run time. */
 static _Thread_local char self __attribute__((tls_model("initial-exec")));
 
 bool mutex_is_mine(const struct mutex *m)
@@ -30,7 +31,8 @@ static bool grab(struct mutex *m)
 {
     uint32_t expected = FREE;
 
-    return atomic_compare_exchange_strong_explicit(&m->word, &expected, HELD, memory_order_acquire, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&m->word, &expected, HELD, memory_order_acquire,
+                                                   memory_order_relaxed);
 }
 
 static void acquire_slowly(struct mutex *m)
@@ -54,7 +56,8 @@ static void own(struct mutex *m, int depth)
     atomic_store_explicit(&m->owner, (uintptr_t)&self, memory_order_relaxed);
     m->depth = depth;
     /* seq_cst: pairs with n_passing in mutex_give_turn. */
-    atomic_store_explicit(&m->n_taken, atomic_load_explicit(&m->n_taken, memory_order_relaxed) + 1, memory_order_seq_cst);
+    atomic_store_explicit(&m->n_taken, atomic_load_explicit(&m->n_taken, memory_order_relaxed) + 1,
+                          memory_order_seq_cst);
     if (__builtin_expect(atomic_load_explicit(&m->n_passing, memory_order_seq_cst) > 0, 0))
         thread_futex_wake(&m->n_taken, INT32_MAX);
 }
@@ -111,7 +114,8 @@ void mutex_give_turn(struct mutex *m)
     int was = m->depth;
 
     release(m);
-    for (int i = 0; i < SPINS && atomic_load_explicit(&m->n_taken, memory_order_relaxed) == before; i++)
+    for (int i = 0; i < SPINS && atomic_load_explicit(&m->n_taken, memory_order_relaxed) == before;
+         i++)
         thread_pause();
     if (atomic_load_explicit(&m->n_taken, memory_order_relaxed) == before) {
         atomic_fetch_add_explicit(&m->n_passing, 1, memory_order_seq_cst);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A recursive lock that lets waiting threads in: the library lock (lock.h) and the locks of the lanes (lane.h) are of this kind.
+ * A recursive lock that lets waiting threads in: the library lock (lock.h) and the locks of the
+ * lanes (lane.h) are of this kind.
  *
- * A futex of three states (Drepper, "Futexes Are Tricky", mutex 2) with an owner and a depth on top. Such a lock alone would
- * starve: the thread that polls unlocks and locks again before a woken waiter runs. So waiting threads are counted, and
- * mutex_give_turn() stays out until one of those it saw waiting has had the lock. A thread that waits may itself be
- * polling; turns then alternate, and both spin a little before they sleep, so that an alternation costs no wake-up.
+ * A futex of three states (Drepper, "Futexes Are Tricky", mutex 2) with an owner and a depth on
+ * top. Such a lock alone would starve: the thread that polls unlocks and locks again before a woken
+ * waiter runs. So waiting threads are counted, and mutex_give_turn() stays out until one of those
+ * it saw waiting has had the lock. A thread that waits may itself be polling; turns then alternate,
+ * and both spin a little before they sleep, so that an alternation costs no wake-up.
  */
 #ifndef MOTET_CLIENT_CORE_MUTEX_H
 #define MOTET_CLIENT_CORE_MUTEX_H
@@ -30,7 +32,8 @@ int mutex_take(struct mutex *m);
 bool mutex_try(struct mutex *m);
 /* Returns how deep the caller is still in it. */
 int mutex_give(struct mutex *m);
-/* Gives it up completely, lets waiting threads in, if there are any, and takes it again as deep as it was. */
+/* Gives it up completely, lets waiting threads in, if there are any, and takes it again as deep as
+ * it was. */
 void mutex_give_turn(struct mutex *m);
 /* Gives it up completely. Returns the depth for mutex_resume; 0 if it was not the caller's. */
 int mutex_release(struct mutex *m);

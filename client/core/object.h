@@ -2,8 +2,9 @@
 /*
  * The head of every MPI object (communicator, datatype, request, ...).
  *
- * It is the first member of each object's struct, so that the handle table and the bindings can tell what they hold.
- * Owned by whoever holds the library lock; only references are also taken and given by threads that hold a lane alone (lane.h).
+ * It is the first member of each object's struct, so that the handle table and the bindings can
+ * tell what they hold. Owned by whoever holds the library lock; only references are also taken and
+ * given by threads that hold a lane alone (lane.h).
  */
 #ifndef MOTET_CLIENT_CORE_OBJECT_H
 #define MOTET_CLIENT_CORE_OBJECT_H
@@ -34,7 +35,8 @@ struct handle_slot;
 
 struct object {
     uintptr_t handle; /* what the application holds; 0 while the object has no handle */
-    struct handle_slot *place; /* in the handle table, that it has for good (handle_reserve), or NULL */
+    struct handle_slot
+        *place; /* in the handle table, that it has for good (handle_reserve), or NULL */
     _Atomic int32_t refs;
     uint8_t kind; /* enum object_kind */
     bool predefined;

@@ -7,7 +7,8 @@
 
 struct phase_state phase_state = {.now = PHASE_BEFORE, .checks = true, .world = PHASE_BEFORE};
 
-/* The environment decides before main(), so that checks of functions that may be called before MPI_Init obey, too. */
+/* The environment decides before main(), so that checks of functions that may be called before
+ * MPI_Init obey, too. */
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *value = getenv("MOTET_CHECK");
@@ -29,8 +30,9 @@ void phase_refuse(const char *function)
         return;
     fflush(stdout);
     fprintf(stderr, "motet: %s was called %s\n", function,
-            phase_now() == PHASE_BEFORE ? "before MPI_Init" : "after MPI_Finalize and the last session");
-    /* No communicator and no error handler exists: as with MPI_ERRORS_ARE_FATAL the process ends, and the launcher
-     * ends the job (MPI-5.0 section 9.3). */
+            phase_now() == PHASE_BEFORE ? "before MPI_Init"
+                                        : "after MPI_Finalize and the last session");
+    /* No communicator and no error handler exists: as with MPI_ERRORS_ARE_FATAL the process ends,
+     * and the launcher ends the job (MPI-5.0 section 9.3). */
     exit(EXIT_FAILURE);
 }

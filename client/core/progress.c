@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The waiting policy. A poll without event is followed by
- *  - a pause while another core can be expected to answer at once (the first microseconds, node not crowded),
+ *  - a pause while another core can be expected to answer at once (the first microseconds, node not
+ *    crowded),
  *  - sched_yield afterwards, and from the start when the node has more runnable threads than cores,
- *  - sleep on the bell when nothing has come for long.
- * Yields that take long, one soon after the other, mean that a stranger computes on this core (base/stranger.h); for a while waits then
- * sleep at once. Figures behind the limits: doc/architecture.md.
+ *  - sleep on the bell when nothing has come for long. Yields that take long, one soon after the
+ *    other, mean that a stranger computes on this core (base/stranger.h); for a while waits then
+ *    sleep at once. Figures behind the limits: doc/architecture.md.
  */
 #include "client/core/progress.h"
 
@@ -22,10 +23,12 @@
 
 #define MAX_POLLERS 8
 
-/* Polls before the first yield when not crowded: 2 to 3 us, ten times what a rank of this node takes to answer. Whoever takes longer
- * does not notice the half microsecond of a yield, and may need this core: node and job do not know who else runs here. */
+/* Polls before the first yield when not crowded: 2 to 3 us, ten times what a rank of this node
+ * takes to answer. Whoever takes longer does not notice the half microsecond of a yield, and may
+ * need this core: node and job do not know who else runs here. */
 #define SPIN_POLLS 50u
-/* Without news for this long, sleep. A wake-up costs 15 to 45 us, so waiting ten times that before loses at most a tenth. */
+/* Without news for this long, sleep. A wake-up costs 15 to 45 us, so waiting ten times that before
+ * loses at most a tenth. */
 #define SLEEP_AFTER_NS (400 * CLOCK_NS_PER_US)
 /* The same on a crowded node, where every yield takes the place of somebody who may have work. */
 #define SLEEP_AFTER_CROWDED_NS (200 * CLOCK_NS_PER_US)
@@ -35,8 +38,9 @@
 #define SPIN_SHOW_POLLS 1000u
 /* A thread that polls a lane alone looks at everything else once in so many polls without event. */
 #define POLLS_PER_LOOK_AROUND 256u
-/* So many calls in a row that asked and got nothing are looked at together. If they took less than this each, the program does nothing
- * between them, and what it asks for may need this core: also where the node is not known to be crowded, as in waits. */
+/* So many calls in a row that asked and got nothing are looked at together. If they took less than
+ * this each, the program does nothing between them, and what it asks for may need this core: also
+ * where the node is not known to be crowded, as in waits. */
 #define ASKS_PER_CLOCK 32u
 #define ASK_AGAIN_NS   1000u
 /* Sleep is cut into pieces to notice the daemon's death. */
@@ -90,7 +94,8 @@ static int poll_lanes(void)
     return n;
 }
 
-/* For a thread that holds this lane alone: everything else has its turn when nothing has come here for some polls. */
+/* For a thread that holds this lane alone: everything else has its turn when nothing has come here
+ * for some polls. */
 static int poll_alone(struct lane *lane)
 {
     int n = lane_ops->poll(lane);
@@ -207,27 +212,33 @@ void progress_sleep(struct progress_wait *w)
 
     atomic_store_explicit(&me->waiting_since_ns, clock_coarse_ns(), memory_order_relaxed);
     atomic_store_explicit(&me->waiting, 1, memory_order_relaxed);
-    atomic_store_explicit(&me->sleeps, atomic_load_explicit(&me->sleeps, memory_order_relaxed) + 1, memory_order_relaxed);
-    /* seq_cst: who completes a request in a lane counts it and then looks for sleepers; here it is the other way round. */
+    atomic_store_explicit(&me->sleeps, atomic_load_explicit(&me->sleeps, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    /* seq_cst: who completes a request in a lane counts it and then looks for sleepers; here it is
+     * the other way round. */
     atomic_fetch_add_explicit(&progress_n_sleepers, 1, memory_order_seq_cst);
     inbox_sleep_begin();
     enum progress_news news = PROGRESS_NEWS;
     if (!lanes_have_news() && !lanes_have_done(w))
         news = news_fn ? news_fn() : PROGRESS_NO_NEWS;
     if (news != PROGRESS_NEWS) {
-        /* What waits in our own memory (a full ring) is retried soon; everything else rings the bell. */
-        uint64_t piece_ns = news == PROGRESS_SOON || someone_is_impatient() ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS;
+        /* What waits in our own memory (a full ring) is retried soon; everything else rings the
+         * bell. */
+        uint64_t piece_ns =
+            news == PROGRESS_SOON || someone_is_impatient() ? CLOCK_NS_PER_MS : SLEEP_PIECE_NS;
         int depth = lock_release();
         inbox_sleep(piece_ns);
         lock_resume(depth);
     }
-    /* The announcement is everybody's: it stands while others sleep, and when it was used up, they must make it anew. */
+    /* The announcement is everybody's: it stands while others sleep, and when it was used up, they
+     * must make it anew. */
     if (atomic_fetch_sub_explicit(&progress_n_sleepers, 1, memory_order_relaxed) == 1)
         inbox_sleep_end();
     else if (!inbox_sleep_announced())
         progress_wake_now();
     if (clock_now_ns() - before_ns > SLEEP_PIECE_NS / 2 && !link_alive()) {
-        fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n", link_self.world_rank);
+        fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n",
+                link_self.world_rank);
         _Exit(EXIT_FAILURE);
     }
     atomic_store_explicit(&me->waiting, 0, memory_order_relaxed);
@@ -239,13 +250,15 @@ static uint64_t last_lost_ns;
 /* One loss is an accident; whoever computes here takes the core again soon. */
 #define STRANGER_AGAIN_NS (64 * CLOCK_NS_PER_MS)
 
-/* How long a yield may take: as long as our own kind needs when all the ranks that share this core copy something. */
+/* How long a yield may take: as long as our own kind needs when all the ranks that share this core
+ * copy something. */
 static uint64_t patience_ns(void)
 {
     static uint64_t patience;
 
     if (patience == 0) {
-        uint32_t n_cores = (uint32_t)thread_n_cores(), n_sharing = (link_self.n_local + n_cores - 1) / n_cores;
+        uint32_t n_cores = (uint32_t)thread_n_cores(),
+                 n_sharing = (link_self.n_local + n_cores - 1) / n_cores;
         patience = STRANGER_LOST_NS * (n_sharing > 0 ? n_sharing : 1);
     }
     return patience;
@@ -313,7 +326,8 @@ static uint64_t idle_ns(struct progress_wait *w)
     return now_ns - w->idle_since_ns;
 }
 
-/* Are more threads inside the library than the node has cores, if the other ranks do as this one does? */
+/* Are more threads inside the library than the node has cores, if the other ranks do as this one
+ * does? */
 static bool threads_crowd(const struct lane *own)
 {
     uint32_t n = 1 + (lock_n_inside() > 0);
@@ -323,8 +337,8 @@ static bool threads_crowd(const struct lane *own)
     return n * link_self.n_local > (uint32_t)thread_n_cores();
 }
 
-/* The step of a thread that holds a lane alone: it looks at that lane for a while, then at everything, with the library lock if that is
- * to be had, and waits as others do. */
+/* The step of a thread that holds a lane alone: it looks at that lane for a while, then at
+ * everything, with the library lock if that is to be had, and waits as others do. */
 static void idle_in_lane(struct lane *lane, struct progress_wait *w)
 {
     bool spins = mode() == WAIT_SPIN, look_around = w->idle_polls % SPIN_POLLS == SPIN_POLLS - 1;
@@ -376,18 +390,21 @@ void progress_wait_idle(struct progress_wait *w)
         return;
     }
     bool many = crowded();
-    if (stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) && stranger_near(&stranger, clock_coarse_ns())) {
+    if (stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) &&
+        stranger_near(&stranger, clock_coarse_ns())) {
         idle(w);
         progress_sleep(w);
         return;
     }
     if (w->idle_polls == 1) {
         w->idle_since_ns = 0;
-    } else if (w->idle_polls % POLLS_PER_CLOCK == 0 && idle_ns(w) > (many ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS)) {
+    } else if (w->idle_polls % POLLS_PER_CLOCK == 0 &&
+               idle_ns(w) > (many ? SLEEP_AFTER_CROWDED_NS : SLEEP_AFTER_NS)) {
         progress_sleep(w);
         return;
     }
-    /* Another thread of this process that is inside waits for the lock, and perhaps for this core. */
+    /* Another thread of this process that is inside waits for the lock, and perhaps for this
+     * core. */
     if (many || outbox_needs_channel || w->idle_polls > SPIN_POLLS || lock_n_inside() > 1) {
         yield_once();
     } else {

@@ -2,7 +2,8 @@
 /*
  * Progress: the one place that makes things move, and the one that waits.
  *
- * progress_poll looks at the rings, advances what is pending, and calls the pollers that other modules registered. A wait is
+ * progress_poll looks at the rings, advances what is pending, and calls the pollers that other
+ * modules registered. A wait is
  *
  *     struct progress_wait wait;
  *     progress_wait_begin(&wait);
@@ -10,10 +11,11 @@
  *         progress_wait_step(&wait);
  *     progress_wait_end(&wait);
  *
- * whose steps poll and, when nothing happens, go from spinning through yielding to sleeping, as the job's wait mode and the
- * crowding of the node's cores ask (doc/architecture.md, Waiting). Runs on the calling thread with the library lock held; the lock
- * is given up between polls and while asleep. A thread that holds a lane alone (lane.h) polls that lane, and everything else only when it
- * has found nothing for long.
+ * whose steps poll and, when nothing happens, go from spinning through yielding to sleeping, as the
+ * job's wait mode and the crowding of the node's cores ask (doc/architecture.md, Waiting). Runs on
+ * the calling thread with the library lock held; the lock is given up between polls and while
+ * asleep. A thread that holds a lane alone (lane.h) polls that lane, and everything else only when
+ * it has found nothing for long.
  */
 #ifndef MOTET_CLIENT_CORE_PROGRESS_H
 #define MOTET_CLIENT_CORE_PROGRESS_H
@@ -25,29 +27,32 @@
 
 #include "client/core/calls.h"
 
-/* Handles what has arrived and advances what can move. Returns the number of events; never blocks. */
+/* Handles what has arrived and advances what can move. Returns the number of events; never
+ * blocks. */
 int progress_poll(void);
 
-/* progress_poll for a call that does not wait, as test and probe do: now and then a program that does nothing but ask again and again
- * gives its core to those whom it asks about. */
+/* progress_poll for a call that does not wait, as test and probe do: now and then a program that
+ * does nothing but ask again and again gives its core to those whom it asks about. */
 void progress_ask(void);
 
 /*
- * A module's own poller: returns the number of things it advanced. While `*n_active` is 0 it is not called. `impatient`: what it
- * waits for may come without a message (room in a ring), so while it is active nobody sleeps longer than a millisecond.
- * At most 8 pollers; registering one again changes nothing.
+ * A module's own poller: returns the number of things it advanced. While `*n_active` is 0 it is not
+ * called. `impatient`: what it waits for may come without a message (room in a ring), so while it
+ * is active nobody sleeps longer than a millisecond. At most 8 pollers; registering one again
+ * changes nothing.
  */
 void progress_register(int (*poll)(void), const int *n_active, bool impatient);
 
 /*
- * Asked before a thread falls asleep, after it has announced that to everybody: has something come that is in no ring? PROGRESS_NEWS: yes,
- * nobody sleeps. PROGRESS_SOON: no, but it may come without a wake-up, so sleep a millisecond at most. One module: the collectives.
+ * Asked before a thread falls asleep, after it has announced that to everybody: has something come
+ * that is in no ring? PROGRESS_NEWS: yes, nobody sleeps. PROGRESS_SOON: no, but it may come without
+ * a wake-up, so sleep a millisecond at most. One module: the collectives.
  */
 enum progress_news { PROGRESS_NO_NEWS, PROGRESS_SOON, PROGRESS_NEWS };
 void progress_on_sleep(enum progress_news (*fn)(void));
 
-/* Threads of this process that sleep in a wait. Whoever completes what one of them may wait for wakes them (MPI_THREAD_MULTIPLE; with one
- * thread the number is always 0 here). */
+/* Threads of this process that sleep in a wait. Whoever completes what one of them may wait for
+ * wakes them (MPI_THREAD_MULTIPLE; with one thread the number is always 0 here). */
 extern _Atomic int progress_n_sleepers;
 void progress_wake_now(void);
 
@@ -72,8 +77,8 @@ static inline void progress_wait_begin(struct progress_wait *w)
     w->record = NULL;
     w->n_done = 0;
 }
-/* Sleeps until something arrives, somebody wakes the sleepers, or a bounded time is over; with the lock given up. `w` may be NULL for
- * who waits for no request. */
+/* Sleeps until something arrives, somebody wakes the sleepers, or a bounded time is over; with the
+ * lock given up. `w` may be NULL for who waits for no request. */
 void progress_sleep(struct progress_wait *w);
 void progress_wait_idle(struct progress_wait *w);
 static inline void progress_wait_end(struct progress_wait *w)

@@ -10,7 +10,8 @@
 #include "client/core/progress.h"
 #include "client/core/status.h"
 
-void request_init(struct request *r, const struct request_ops *ops, struct comm *comm, bool persistent)
+void request_init(struct request *r, const struct request_ops *ops, struct comm *comm,
+                  bool persistent)
 {
     r->obj = (struct object){.refs = 1, .kind = OBJECT_REQUEST};
     request_renew(r, ops, comm, persistent);
@@ -39,7 +40,8 @@ static void complete_destroy(struct request *r)
 
 static const struct request_ops complete_ops = {.destroy = complete_destroy};
 
-int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes, struct request **ret_request)
+int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes,
+                         struct request **ret_request)
 {
     struct request *r = malloc(sizeof *r);
 
@@ -98,7 +100,8 @@ int request_finish(struct request *r, MPI_Status *status)
     }
     if (__builtin_expect(error != MPI_SUCCESS, 0)) {
         err_unstow(error, &r->detail);
-        /* The error is raised on the request's communicator, unless this request was the last that kept it alive. */
+        /* The error is raised on the request's communicator, unless this request was the last that
+         * kept it alive. */
         if (r->comm && object_n_refs(&r->comm->obj) > 1)
             err_blame(r->comm);
     }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests: what every kind of pending operation has in common, and the wait and test families over them.
+ * Requests: what every kind of pending operation has in common, and the wait and test families over
+ * them.
  *
- * A request is made by point-to-point, by a collective schedule, or by the user (generalized). Each kind embeds `struct request`
- * as its first member and gives it a table of the few things that differ. Completion is one store, `complete`, made by progress;
- * waiting polls progress until it is seen. All fields belong to whoever holds the library lock, but for requests of a lane, which are
- * made and completed under that lane's lock; the thread that sees one complete may read and finish it.
+ * A request is made by point-to-point, by a collective schedule, or by the user (generalized). Each
+ * kind embeds `struct request` as its first member and gives it a table of the few things that
+ * differ. Completion is one store, `complete`, made by progress; waiting polls progress until it is
+ * seen. All fields belong to whoever holds the library lock, but for requests of a lane, which are
+ * made and completed under that lane's lock; the thread that sees one complete may read and finish
+ * it.
  *
- * Life: born with one reference, the user's or the library's; request_finish consumes it. A persistent request stays until it
- * is freed. A request freed while active (MPI_Request_free) lives until it completes.
+ * Life: born with one reference, the user's or the library's; request_finish consumes it. A
+ * persistent request stays until it is freed. A request freed while active (MPI_Request_free) lives
+ * until it completes.
  */
 #ifndef MOTET_CLIENT_CORE_REQUEST_H
 #define MOTET_CLIENT_CORE_REQUEST_H
@@ -29,39 +33,48 @@ struct comm;
 struct request;
 
 struct request_ops {
-    /* Releases the kind's own memory, the request included; called once, when nothing refers to it any more. */
+    /* Releases the kind's own memory, the request included; called once, when nothing refers to it
+     * any more. */
     void (*destroy)(struct request *r);
-    /* Tries to cancel, also when complete; sets `cancelled` and completes it if that succeeds. NULL: cannot be cancelled. */
+    /* Tries to cancel, also when complete; sets `cancelled` and completes it if that succeeds.
+     * NULL: cannot be cancelled. */
     int (*cancel)(struct request *r);
     /* Starts an inactive persistent request. NULL: not persistent. */
     int (*start)(struct request *r);
-    /* Fills what only the user knows, before the status is read (generalized requests). NULL: nothing. */
+    /* Fills what only the user knows, before the status is read (generalized requests). NULL:
+     * nothing. */
     int (*query)(struct request *r, MPI_Status *status);
-    /* Called before destroy, for kinds whose user wants to know and may fail (generalized requests). NULL: nothing. */
+    /* Called before destroy, for kinds whose user wants to know and may fail (generalized
+     * requests). NULL: nothing. */
     int (*free)(struct request *r);
 };
 
 struct request {
     struct object obj;
     const struct request_ops *ops;
-    struct comm *comm; /* the error handler's; NULL: that of MPI_COMM_SELF. Referenced by the kind that set it. */
-    struct lane *lane; /* a further lane's send or receive, which needs no other lock to be waited for; else NULL */
+    struct comm *comm; /* the error handler's; NULL: that of MPI_COMM_SELF. Referenced by the kind
+                          that set it. */
+    struct lane *lane; /* a further lane's send or receive, which needs no other lock to be waited
+                          for; else NULL */
     atomic_bool complete; /* request_is_complete, request_set_complete */
     bool persistent;
-    bool active;      /* a persistent request between start and completion seen; others: always */
+    bool active; /* a persistent request between start and completion seen; others: always */
     bool cancelled;
-    bool orphan;      /* freed by the user while active: progress destroys it at completion */
-    int error;        /* MPI error class of the operation */
-    int source, tag;  /* of the message received; MPI_ANY_SOURCE, MPI_ANY_TAG for others (the empty status) */
-    uint32_t detail;  /* what is known of the error: err_stow() */
-    MPI_Count bytes;  /* received */
+    bool orphan;     /* freed by the user while active: progress destroys it at completion */
+    int error;       /* MPI error class of the operation */
+    int source, tag; /* of the message received; MPI_ANY_SOURCE, MPI_ANY_TAG for others (the empty
+                        status) */
+    uint32_t detail; /* what is known of the error: err_stow() */
+    MPI_Count bytes; /* received */
 };
 
 /* Sets up the common part: not complete, one reference, active unless persistent. */
-void request_init(struct request *r, const struct request_ops *ops, struct comm *comm, bool persistent);
+void request_init(struct request *r, const struct request_ops *ops, struct comm *comm,
+                  bool persistent);
 
 /* The same for one from a pool, whose head (obj) stays what it is. */
-static inline void request_renew(struct request *r, const struct request_ops *ops, struct comm *comm, bool persistent)
+static inline void request_renew(struct request *r, const struct request_ops *ops,
+                                 struct comm *comm, bool persistent)
 {
     r->ops = ops;
     r->comm = comm;
@@ -90,7 +103,8 @@ static inline void request_set_complete(struct request *r, bool complete)
 
 void request_destroy_orphan(struct request *r);
 
-/* Completes it: the operation is over, `error` is its result. Frees it if it is an orphan. Called from progress. */
+/* Completes it: the operation is over, `error` is its result. Frees it if it is an orphan. Called
+ * from progress. */
 static inline void request_complete(struct request *r, int error)
 {
     struct lane *lane = r->lane;
@@ -109,30 +123,36 @@ static inline void request_complete(struct request *r, int error)
         request_destroy_orphan(r);
 }
 
-/* A request that is complete from the start (operations with MPI_PROC_NULL, short sends). MPI_ERR_NO_MEM. */
-int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes, struct request **ret_request);
+/* A request that is complete from the start (operations with MPI_PROC_NULL, short sends).
+ * MPI_ERR_NO_MEM. */
+int request_new_complete(struct comm *comm, int source, int tag, MPI_Count bytes,
+                         struct request **ret_request);
 
 /*
- * The request that all sends of a lane share which were over when they returned: complete for good, and nothing is ever stored in it.
- * lane: one of the further ones, or NULL. False: each send needs a request of its own, since none can be shared (no handle is left) or each
- * is to be told from the others (MOTET_DEBUG=handles).
+ * The request that all sends of a lane share which were over when they returned: complete for good,
+ * and nothing is ever stored in it. lane: one of the further ones, or NULL. False: each send needs
+ * a request of its own, since none can be shared (no handle is left) or each is to be told from the
+ * others (MOTET_DEBUG=handles).
  */
 bool request_init_sent(struct request *r, struct lane *lane);
 void request_deinit_sent(struct request *r);
 
-/* Gives the request that a semantics function made, with the result `err`, the handle that the user will hold; on failure, or
- * without a handle left, *request is NULL. Returns the error. */
+/* Gives the request that a semantics function made, with the result `err`, the handle that the user
+ * will hold; on failure, or without a handle left, *request is NULL. Returns the error. */
 int request_publish(int err, struct request **request);
 
-/* Blocks until r is complete, fills status, and releases r (a persistent one becomes inactive). Returns the operation's error. */
+/* Blocks until r is complete, fills status, and releases r (a persistent one becomes inactive).
+ * Returns the operation's error. */
 int request_wait(struct request *r, MPI_Status *status);
 /* The same for a request that is complete already. */
 int request_finish(struct request *r, MPI_Status *status);
 /* Polls progress once unless it is complete. */
 bool request_test(struct request *r);
-/* Blocks until all n are complete; releases each, stores NULL in its place. The first error is returned. */
+/* Blocks until all n are complete; releases each, stores NULL in its place. The first error is
+ * returned. */
 int request_wait_all(int n, struct request **requests);
-/* Drops the user's reference: at once, or when it completes. Returns the error of the kind's `free`. */
+/* Drops the user's reference: at once, or when it completes. Returns the error of the kind's
+ * `free`. */
 int request_release(struct request *r);
 
 /* The object behind a handle, or NULL. */

@@ -2,8 +2,8 @@
 /*
  * Sessions: the object. What they do is in client/comm/session.c.
  *
- * Groups and communicators that come from a session keep it alive, and through it find the buffer that was
- * attached to it (MPI-5.0 section 3.6). Protected by the library lock.
+ * Groups and communicators that come from a session keep it alive, and through it find the buffer
+ * that was attached to it (MPI-5.0 section 3.6). Protected by the library lock.
  */
 #ifndef MOTET_CLIENT_CORE_SESSION_H
 #define MOTET_CLIENT_CORE_SESSION_H

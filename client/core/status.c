@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions that read and write single fields of a status (MPI-5.0 sections 3.2.5, 3.8.4 and 13.3).
+ * The functions that read and write single fields of a status (MPI-5.0 sections 3.2.5, 3.8.4 and
+ * 13.3).
  */
 #include "client/core/status.h"
 

@@ -2,13 +2,13 @@
 /*
  * What this library keeps in the opaque words of an MPI_Status.
  *
- * Called by everything that completes a request (p2p, collectives, generalized requests) and by the status
- * functions of the standard (status.c), on whatever thread completes. A status belongs to the user; nothing
- * here allocates or locks.
+ * Called by everything that completes a request (p2p, collectives, generalized requests) and by the
+ * status functions of the standard (status.c), on whatever thread completes. A status belongs to
+ * the user; nothing here allocates or locks.
  *
- * MPI_internal[0..1] hold the received bytes as one 64-bit integer, MPI_internal[2] is 1 when the operation
- * was cancelled, the other two stay 0. Counts of elements are derived from the bytes when asked for
- * (type_count.c).
+ * MPI_internal[0..1] hold the received bytes as one 64-bit integer, MPI_internal[2] is 1 when the
+ * operation was cancelled, the other two stay 0. Counts of elements are derived from the bytes when
+ * asked for (type_count.c).
  */
 #ifndef MOTET_CLIENT_CORE_STATUS_H
 #define MOTET_CLIENT_CORE_STATUS_H
@@ -44,8 +44,8 @@ static inline bool status_is_cancelled(const MPI_Status *status)
     return status->MPI_internal[2] != 0;
 }
 
-/* Describes a completed receive. MPI_ERROR is left alone: only the calls that complete several requests may
- * write it (MPI-5.0 section 3.2.5). */
+/* Describes a completed receive. MPI_ERROR is left alone: only the calls that complete several
+ * requests may write it (MPI-5.0 section 3.2.5). */
 static inline void status_set_received(MPI_Status *status, int source, int tag, MPI_Count n_bytes)
 {
     if (status == MPI_STATUS_IGNORE)
@@ -56,7 +56,8 @@ static inline void status_set_received(MPI_Status *status, int source, int tag, 
     status_set_cancelled_flag(status, false);
 }
 
-/* The empty status of a null or inactive request: any source, any tag, no error, no bytes, not cancelled. */
+/* The empty status of a null or inactive request: any source, any tag, no error, no bytes, not
+ * cancelled. */
 static inline void status_set_empty(MPI_Status *status)
 {
     if (status == MPI_STATUS_IGNORE)

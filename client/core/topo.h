@@ -2,9 +2,9 @@
 /*
  * Virtual topologies: the object that a communicator carries.
  *
- * Made by client/topo, shared by reference among a communicator and its duplicates, never changed. Whatever
- * its kind, it lists the neighbours of this process in the order of the neighbourhood collectives. Protected
- * by the library lock.
+ * Made by client/topo, shared by reference among a communicator and its duplicates, never changed.
+ * Whatever its kind, it lists the neighbours of this process in the order of the neighbourhood
+ * collectives. Protected by the library lock.
  */
 #ifndef MOTET_CLIENT_CORE_TOPO_H
 #define MOTET_CLIENT_CORE_TOPO_H
@@ -15,8 +15,8 @@ struct topo {
     int refs;
     int kind; /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
 
-    /* Neighbours, MPI_PROC_NULL where a cartesian grid ends. Of MPI_CART: 2 * d and 2 * d + 1 are the lower
-     * and the upper one in dimension d, and `in` is `out`; of MPI_GRAPH as well. */
+    /* Neighbours, MPI_PROC_NULL where a cartesian grid ends. Of MPI_CART: 2 * d and 2 * d + 1 are
+     * the lower and the upper one in dimension d, and `in` is `out`; of MPI_GRAPH as well. */
     int n_in, n_out;
     const int *in, *out;
     const int *in_weights, *out_weights; /* NULL: unweighted, or another kind than MPI_DIST_GRAPH */

@@ -9,7 +9,8 @@
 #include "client/core/request.h"
 #include "client/core/status.h"
 
-/* The request behind a handle if it can complete: null handles and inactive persistent requests cannot. */
+/* The request behind a handle if it can complete: null handles and inactive persistent requests
+ * cannot. */
 static inline struct request *active_request(MPI_Request handle)
 {
     struct request *r = handle == MPI_REQUEST_NULL ? NULL : request_from_handle(handle);
@@ -75,7 +76,8 @@ int mpi_test(struct request **request, int *flag, MPI_Status *status)
     return request_finish(r, status);
 }
 
-/* Finishes every request of the array, all of which are complete; MPI_ERR_IN_STATUS if any of them failed. */
+/* Finishes every request of the array, all of which are complete; MPI_ERR_IN_STATUS if any of them
+ * failed. */
 static int finish_all(MPI_Count count, MPI_Request requests[], MPI_Status statuses[])
 {
     int result = MPI_SUCCESS;
@@ -109,7 +111,8 @@ int mpi_waitall(MPI_Count count, MPI_Request array_of_requests[], MPI_Status arr
     return finish_all(count, array_of_requests, array_of_statuses);
 }
 
-int mpi_testall(MPI_Count count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[])
+int mpi_testall(MPI_Count count, MPI_Request array_of_requests[], int *flag,
+                MPI_Status array_of_statuses[])
 {
     progress_ask();
     *flag = 0;
@@ -156,7 +159,8 @@ int mpi_waitany(MPI_Count count, MPI_Request array_of_requests[], int *indx, MPI
     return finish_at(array_of_requests, at, active_request(array_of_requests[at]), status);
 }
 
-int mpi_testany(MPI_Count count, MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status *status)
+int mpi_testany(MPI_Count count, MPI_Request array_of_requests[], int *indx, int *flag,
+                MPI_Status *status)
 {
     bool any;
 
@@ -174,7 +178,8 @@ int mpi_testany(MPI_Count count, MPI_Request array_of_requests[], int *indx, int
     return finish_at(array_of_requests, at, active_request(array_of_requests[at]), status);
 }
 
-static int finish_some(MPI_Count incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
+static int finish_some(MPI_Count incount, MPI_Request requests[], int *outcount, int indices[],
+                       MPI_Status statuses[])
 {
     int n = 0;
     int result = MPI_SUCCESS;
@@ -198,8 +203,8 @@ static int finish_some(MPI_Count incount, MPI_Request requests[], int *outcount,
     return result;
 }
 
-int mpi_waitsome(MPI_Count incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
-                 MPI_Status array_of_statuses[])
+int mpi_waitsome(MPI_Count incount, MPI_Request array_of_requests[], int *outcount,
+                 int array_of_indices[], MPI_Status array_of_statuses[])
 {
     struct progress_wait wait;
     bool any;
@@ -215,8 +220,8 @@ int mpi_waitsome(MPI_Count incount, MPI_Request array_of_requests[], int *outcou
     return finish_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 
-int mpi_testsome(MPI_Count incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
-                 MPI_Status array_of_statuses[])
+int mpi_testsome(MPI_Count incount, MPI_Request array_of_requests[], int *outcount,
+                 int array_of_indices[], MPI_Status array_of_statuses[])
 {
     bool any;
 
@@ -268,14 +273,15 @@ int mpi_request_get_status_all(MPI_Count count, const MPI_Request array_of_reque
     }
     *flag = 1;
     for (MPI_Count i = 0; i < count; i++) {
-        int err = peek_status(active_request(array_of_requests[i]), status_at(array_of_statuses, i));
+        int err =
+            peek_status(active_request(array_of_requests[i]), status_at(array_of_statuses, i));
         result = result ? result : err;
     }
     return result;
 }
 
-int mpi_request_get_status_any(MPI_Count count, const MPI_Request array_of_requests[], int *indx, int *flag,
-                               MPI_Status *status)
+int mpi_request_get_status_any(MPI_Count count, const MPI_Request array_of_requests[], int *indx,
+                               int *flag, MPI_Status *status)
 {
     bool any;
 
@@ -283,11 +289,13 @@ int mpi_request_get_status_any(MPI_Count count, const MPI_Request array_of_reque
     MPI_Count at = find_complete(count, array_of_requests, &any);
     *indx = at < 0 ? MPI_UNDEFINED : (int)at;
     *flag = at >= 0 || !any;
-    return *flag ? peek_status(at < 0 ? NULL : active_request(array_of_requests[at]), status) : MPI_SUCCESS;
+    return *flag ? peek_status(at < 0 ? NULL : active_request(array_of_requests[at]), status)
+                 : MPI_SUCCESS;
 }
 
-int mpi_request_get_status_some(MPI_Count incount, const MPI_Request array_of_requests[], int *outcount,
-                                int array_of_indices[], MPI_Status array_of_statuses[])
+int mpi_request_get_status_some(MPI_Count incount, const MPI_Request array_of_requests[],
+                                int *outcount, int array_of_indices[],
+                                MPI_Status array_of_statuses[])
 {
     bool any;
     int n = 0, result = MPI_SUCCESS;
@@ -341,7 +349,8 @@ int mpi_startall(MPI_Count count, MPI_Request array_of_requests[])
     for (MPI_Count i = 0; i < count; i++) {
         struct request *r = request_from_handle(array_of_requests[i]);
         if (!r)
-            return err_set(MPI_ERR_REQUEST, "array_of_requests[%lld] is no valid request", (long long)i);
+            return err_set(MPI_ERR_REQUEST, "array_of_requests[%lld] is no valid request",
+                           (long long)i);
         int err = mpi_start(&r);
         if (err)
             return err;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Type_create_subarray and MPI_Type_create_darray: a process's part of a multidimensional array (MPI-5.0
- * sections 5.1.3 and 5.1.4).
+ * MPI_Type_create_subarray and MPI_Type_create_darray: a process's part of a multidimensional array
+ * (MPI-5.0 sections 5.1.3 and 5.1.4).
  *
- * The idea: one pass over the dimensions from the fastest to the slowest. After each, the type so far covers
- * what is wanted of that dimension and has, by its bounds, the extent of the whole of it, so that the next
- * one can count in units of it. The types in between have no handle.
+ * The idea: one pass over the dimensions from the fastest to the slowest. After each, the type so
+ * far covers what is wanted of that dimension and has, by its bounds, the extent of the whole of
+ * it, so that the next one can count in units of it. The types in between have no handle.
  */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
@@ -24,7 +24,8 @@ static int dimension_at(int step, int ndims, int order)
     return order == MPI_ORDER_C ? ndims - 1 - step : step;
 }
 
-/* Ends a dimension: makes the type of it over `type`, whose reference is given up, and sets its bounds. */
+/* Ends a dimension: makes the type of it over `type`, whose reference is given up, and sets its
+ * bounds. */
 static int finish_dimension(struct type_map *map, MPI_Count extent, struct datatype **type)
 {
     struct datatype *next;
@@ -41,11 +42,13 @@ static int finish_dimension(struct type_map *map, MPI_Count extent, struct datat
 static int multiply_extent(MPI_Count *extent, MPI_Count size)
 {
     if (__builtin_mul_overflow(*extent, size, extent))
-        return err_set(MPI_ERR_VALUE_TOO_LARGE, "the extent of the whole array does not fit into 63 bits");
+        return err_set(MPI_ERR_VALUE_TOO_LARGE,
+                       "the extent of the whole array does not fit into 63 bits");
     return MPI_SUCCESS;
 }
 
-/* Makes the user's type from the inner type of the last dimension, whose reference is taken over. */
+/* Makes the user's type from the inner type of the last dimension, whose reference is taken
+ * over. */
 static int publish_array(struct datatype *inner, struct type_contents *contents,
                          struct datatype **ret_newtype)
 {
@@ -59,7 +62,8 @@ static int publish_array(struct datatype *inner, struct type_contents *contents,
     return type_publish(type, ret_newtype);
 }
 
-static int check_subarray(int ndims, struct intvec sizes, struct intvec subsizes, struct intvec starts)
+static int check_subarray(int ndims, struct intvec sizes, struct intvec subsizes,
+                          struct intvec starts)
 {
     if (ndims < 1)
         return err_set(MPI_ERR_ARG, "ndims is %d", ndims);
@@ -73,15 +77,16 @@ static int check_subarray(int ndims, struct intvec sizes, struct intvec subsizes
             return err_set(MPI_ERR_ARG, "array_of_subsizes[%d] is %lld, not in 1..%lld", i,
                            (long long)subsize, (long long)size);
         if (start < 0 || start > size - subsize)
-            return err_set(MPI_ERR_ARG, "array_of_starts[%d] is %lld, not in 0..%lld", i, (long long)start,
-                           (long long)(size - subsize));
+            return err_set(MPI_ERR_ARG, "array_of_starts[%d] is %lld, not in 0..%lld", i,
+                           (long long)start, (long long)(size - subsize));
     }
     return MPI_SUCCESS;
 }
 
 /* The inner types of a subarray; on success *ret_inner has one reference. */
-static int build_subarray(int ndims, struct intvec sizes, struct intvec subsizes, struct intvec starts,
-                          int order, struct datatype *oldtype, struct datatype **ret_inner)
+static int build_subarray(int ndims, struct intvec sizes, struct intvec subsizes,
+                          struct intvec starts, int order, struct datatype *oldtype,
+                          struct datatype **ret_inner)
 {
     struct datatype *type = oldtype;
     MPI_Count extent = oldtype->extent; /* of the dimensions done */
@@ -107,17 +112,18 @@ static int build_subarray(int ndims, struct intvec sizes, struct intvec subsizes
     return MPI_SUCCESS;
 }
 
-int mpi_type_create_subarray(int ndims, struct intvec array_of_sizes, struct intvec array_of_subsizes,
-                             struct intvec array_of_starts, int order, struct datatype *oldtype,
-                             struct datatype **ret_newtype, bool large)
+int mpi_type_create_subarray(int ndims, struct intvec array_of_sizes,
+                             struct intvec array_of_subsizes, struct intvec array_of_starts,
+                             int order, struct datatype *oldtype, struct datatype **ret_newtype,
+                             bool large)
 {
     int rc = check_order(order);
     if (rc == MPI_SUCCESS)
         rc = check_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts);
     struct datatype *inner;
     if (rc == MPI_SUCCESS)
-        rc =
-            build_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, &inner);
+        rc = build_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order,
+                            oldtype, &inner);
     if (rc != MPI_SUCCESS)
         return rc;
     struct type_contents *contents = contents_new(MPI_COMBINER_SUBARRAY, large, 1);
@@ -151,14 +157,17 @@ static int describe_share(int dim, MPI_Count global_size, int distrib, int darg,
     switch (distrib) {
     case MPI_DISTRIBUTE_NONE:
         if (n_procs != 1)
-            return err_set(MPI_ERR_ARG, "array_of_psizes[%d] is %d, but the dimension is not distributed",
-                           dim, n_procs);
+            return err_set(MPI_ERR_ARG,
+                           "array_of_psizes[%d] is %d, but the dimension is not distributed", dim,
+                           n_procs);
         share->block = global_size;
         return MPI_SUCCESS;
     case MPI_DISTRIBUTE_BLOCK:
-        share->block = darg == MPI_DISTRIBUTE_DFLT_DARG ? (global_size + n_procs - 1) / n_procs : darg;
+        share->block =
+            darg == MPI_DISTRIBUTE_DFLT_DARG ? (global_size + n_procs - 1) / n_procs : darg;
         if (share->block < (global_size + n_procs - 1) / n_procs)
-            return err_set(MPI_ERR_ARG, "array_of_dargs[%d]: %d blocks of %d do not cover %lld elements", dim,
+            return err_set(MPI_ERR_ARG,
+                           "array_of_dargs[%d]: %d blocks of %d do not cover %lld elements", dim,
                            n_procs, darg, (long long)global_size);
         return MPI_SUCCESS;
     case MPI_DISTRIBUTE_CYCLIC:
@@ -169,14 +178,16 @@ static int describe_share(int dim, MPI_Count global_size, int distrib, int darg,
     }
 }
 
-/* The blocks of a share over `type`: whole ones evenly spaced, and perhaps a shorter one at the end of the
- * dimension, which then is the last. NULL when out of memory. `unit` is the extent of one element. */
+/* The blocks of a share over `type`: whole ones evenly spaced, and perhaps a shorter one at the end
+ * of the dimension, which then is the last. NULL when out of memory. `unit` is the extent of one
+ * element. */
 static struct type_map *map_share(const struct share *share, struct datatype *type, MPI_Count unit)
 {
     MPI_Count cycle = share->block * share->n_procs;
     MPI_Count first = share->coord * share->block;
     MPI_Count whole_blocks = share->global_size / share->block;
-    MPI_Count n = whole_blocks / share->n_procs + (whole_blocks % share->n_procs > share->coord ? 1 : 0);
+    MPI_Count n =
+        whole_blocks / share->n_procs + (whole_blocks % share->n_procs > share->coord ? 1 : 0);
     MPI_Count rest = share->global_size % share->block;
     bool has_rest = rest > 0 && whole_blocks % share->n_procs == share->coord;
     if (!has_rest) {
@@ -211,8 +222,8 @@ static int check_grid(int size, int rank, int ndims, const int psizes[])
     return MPI_SUCCESS;
 }
 
-/* Coordinate of a rank in dimension `dim` of the process grid, which is in C order whatever the array's order
- * is. */
+/* Coordinate of a rank in dimension `dim` of the process grid, which is in C order whatever the
+ * array's order is. */
 static int grid_coord(int rank, int dim, int ndims, const int psizes[])
 {
     for (int i = ndims - 1; i > dim; i--)
@@ -238,8 +249,8 @@ int mpi_type_create_darray(int size, int rank, int ndims, struct intvec array_of
         int dim = dimension_at(step, ndims, order);
         MPI_Count unit = extent;
         struct share share;
-        rc = describe_share(dim, intvec_at(array_of_gsizes, dim), array_of_distribs[dim], array_of_dargs[dim],
-                            array_of_psizes[dim], &share);
+        rc = describe_share(dim, intvec_at(array_of_gsizes, dim), array_of_distribs[dim],
+                            array_of_dargs[dim], array_of_psizes[dim], &share);
         share.coord = grid_coord(rank, dim, ndims, array_of_psizes);
         if (rc == MPI_SUCCESS)
             rc = multiply_extent(&extent, share.global_size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The constructors of MPI-5.0 section 5.1 but subarray and darray: each writes its call down (contents) and
- * brings it into one of the two normal forms (map). Called by the bindings with checked counts, library lock
- * held.
+ * The constructors of MPI-5.0 section 5.1 but subarray and darray: each writes its call down
+ * (contents) and brings it into one of the two normal forms (map). Called by the bindings with
+ * checked counts, library lock held.
  */
 #include "client/datatype/construct.h"
 
@@ -11,7 +11,8 @@
 
 static int too_large(const char *what, MPI_Count value, MPI_Count extent)
 {
-    return err_set(MPI_ERR_VALUE_TOO_LARGE, "%s %lld times the extent %lld does not fit into 63 bits", what,
+    return err_set(MPI_ERR_VALUE_TOO_LARGE,
+                   "%s %lld times the extent %lld does not fit into 63 bits", what,
                    (long long)value, (long long)extent);
 }
 
@@ -33,7 +34,8 @@ static struct type_contents *record(int combiner, bool large, struct datatype *o
     return contents;
 }
 
-int mpi_type_contiguous(MPI_Count count, struct datatype *oldtype, struct datatype **ret_newtype, bool large)
+int mpi_type_contiguous(MPI_Count count, struct datatype *oldtype, struct datatype **ret_newtype,
+                        bool large)
 {
     struct type_contents *contents = record(MPI_COMBINER_CONTIGUOUS, large, oldtype);
     if (contents != NULL)
@@ -41,8 +43,8 @@ int mpi_type_contiguous(MPI_Count count, struct datatype *oldtype, struct dataty
     return publish_new(type_map_new_regular(oldtype, 1, count, 0), contents, false, ret_newtype);
 }
 
-int mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, struct datatype *oldtype,
-                    struct datatype **ret_newtype, bool large)
+int mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
+                    struct datatype *oldtype, struct datatype **ret_newtype, bool large)
 {
     MPI_Count stride_bytes;
     if (__builtin_mul_overflow(stride, oldtype->extent, &stride_bytes))
@@ -53,8 +55,8 @@ int mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, st
         contents_add_count(contents, blocklength);
         contents_add_count(contents, stride);
     }
-    return publish_new(type_map_new_regular(oldtype, count, blocklength, stride_bytes), contents, false,
-                       ret_newtype);
+    return publish_new(type_map_new_regular(oldtype, count, blocklength, stride_bytes), contents,
+                       false, ret_newtype);
 }
 
 int mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
@@ -70,8 +72,8 @@ int mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count st
                        ret_newtype);
 }
 
-/* Fills the blocks of an irregular map. lens == NULL: all blocks have `len` children. Displacements are
- * multiplied by `unit` bytes. */
+/* Fills the blocks of an irregular map. lens == NULL: all blocks have `len` children. Displacements
+ * are multiplied by `unit` bytes. */
 static int fill_blocks(struct type_map *map, const struct intvec *lens, MPI_Count len,
                        struct intvec displacements, MPI_Count unit)
 {
@@ -85,9 +87,9 @@ static int fill_blocks(struct type_map *map, const struct intvec *lens, MPI_Coun
 }
 
 /* Map and type of the four indexed constructors. Takes over contents. */
-static int publish_indexed(struct type_contents *contents, MPI_Count count, const struct intvec *lens,
-                           MPI_Count len, struct intvec displacements, MPI_Count unit,
-                           struct datatype *oldtype, struct datatype **ret_newtype)
+static int publish_indexed(struct type_contents *contents, MPI_Count count,
+                           const struct intvec *lens, MPI_Count len, struct intvec displacements,
+                           MPI_Count unit, struct datatype *oldtype, struct datatype **ret_newtype)
 {
     struct type_map *map = type_map_new_irregular(oldtype, count);
     int rc = map == NULL ? MPI_SUCCESS : fill_blocks(map, lens, len, displacements, unit);
@@ -123,8 +125,8 @@ int mpi_type_create_hindexed(MPI_Count count, struct intvec array_of_blocklength
         contents_add_counts(contents, array_of_blocklengths, count);
         contents_add_addresses(contents, array_of_displacements, count);
     }
-    return publish_indexed(contents, count, &array_of_blocklengths, 0, array_of_displacements, 1, oldtype,
-                           ret_newtype);
+    return publish_indexed(contents, count, &array_of_blocklengths, 0, array_of_displacements, 1,
+                           oldtype, ret_newtype);
 }
 
 int mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength,
@@ -137,8 +139,8 @@ int mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength,
         contents_add_count(contents, blocklength);
         contents_add_counts(contents, array_of_displacements, count);
     }
-    return publish_indexed(contents, count, NULL, blocklength, array_of_displacements, oldtype->extent,
-                           oldtype, ret_newtype);
+    return publish_indexed(contents, count, NULL, blocklength, array_of_displacements,
+                           oldtype->extent, oldtype, ret_newtype);
 }
 
 int mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength,
@@ -156,8 +158,9 @@ int mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength,
 }
 
 int mpi_type_create_struct(MPI_Count count, struct intvec array_of_blocklengths,
-                           struct intvec array_of_displacements, const MPI_Datatype array_of_types[],
-                           struct datatype **ret_newtype, bool large)
+                           struct intvec array_of_displacements,
+                           const MPI_Datatype array_of_types[], struct datatype **ret_newtype,
+                           bool large)
 {
     struct type_contents *contents = contents_new(MPI_COMBINER_STRUCT, large, (size_t)count);
     struct type_map *map = type_map_new_irregular(NULL, count);

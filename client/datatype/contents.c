@@ -48,7 +48,8 @@ void contents_set_type(struct type_contents *contents, size_t idx, struct dataty
     contents->types[idx] = type;
 }
 
-static void number_list_add(struct type_contents *contents, struct number_list *list, MPI_Count value)
+static void number_list_add(struct type_contents *contents, struct number_list *list,
+                            MPI_Count value)
 {
     if (list->n == list->capacity) {
         size_t capacity = list->capacity == 0 ? 8 : list->capacity * 2;
@@ -70,12 +71,14 @@ void contents_add_int(struct type_contents *contents, MPI_Count value)
 
 void contents_add_count(struct type_contents *contents, MPI_Count value)
 {
-    number_list_add(contents, contents->large ? &contents->large_counts : &contents->integers, value);
+    number_list_add(contents, contents->large ? &contents->large_counts : &contents->integers,
+                    value);
 }
 
 void contents_add_address(struct type_contents *contents, MPI_Count value)
 {
-    number_list_add(contents, contents->large ? &contents->large_counts : &contents->addresses, value);
+    number_list_add(contents, contents->large ? &contents->large_counts : &contents->addresses,
+                    value);
 }
 
 void contents_add_ints(struct type_contents *contents, const int *values, MPI_Count n)
@@ -120,11 +123,13 @@ static int check_room(const char *what, MPI_Count room, size_t needed)
 {
     if (room >= (MPI_Count)needed)
         return MPI_SUCCESS;
-    return err_set(MPI_ERR_ARG, "room for %lld %s, but the datatype has %zu", (long long)room, what, needed);
+    return err_set(MPI_ERR_ARG, "room for %lld %s, but the datatype has %zu", (long long)room, what,
+                   needed);
 }
 
 static int check_contents_room(const struct type_contents *contents, MPI_Count max_integers,
-                               MPI_Count max_addresses, MPI_Count max_large_counts, MPI_Count max_datatypes)
+                               MPI_Count max_addresses, MPI_Count max_large_counts,
+                               MPI_Count max_datatypes)
 {
     int rc = check_room("integers", max_integers, contents->integers.n);
     if (rc == MPI_SUCCESS)
@@ -136,8 +141,9 @@ static int check_contents_room(const struct type_contents *contents, MPI_Count m
     return rc;
 }
 
-int mpi_type_get_contents(struct datatype *datatype, MPI_Count max_integers, MPI_Count max_addresses,
-                          MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[],
+int mpi_type_get_contents(struct datatype *datatype, MPI_Count max_integers,
+                          MPI_Count max_addresses, MPI_Count max_large_counts,
+                          MPI_Count max_datatypes, int array_of_integers[],
                           MPI_Aint array_of_addresses[], MPI_Count array_of_large_counts[],
                           MPI_Datatype array_of_datatypes[])
 {
@@ -145,7 +151,8 @@ int mpi_type_get_contents(struct datatype *datatype, MPI_Count max_integers, MPI
     if (contents == NULL)
         return err_set(MPI_ERR_TYPE, "%s is a predefined datatype: it has no contents",
                        datatype_name(datatype));
-    int rc = check_contents_room(contents, max_integers, max_addresses, max_large_counts, max_datatypes);
+    int rc =
+        check_contents_room(contents, max_integers, max_addresses, max_large_counts, max_datatypes);
     if (rc != MPI_SUCCESS)
         return rc;
     for (size_t i = 0; i < contents->n_types; i++) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contents: the call that made a derived datatype, kept for MPI_Type_get_envelope and MPI_Type_get_contents.
+ * Contents: the call that made a derived datatype, kept for MPI_Type_get_envelope and
+ * MPI_Type_get_contents.
  *
- * Filled by the constructors in the order in which the standard lists the arguments (MPI-5.0 section 5.1.13);
- * counted references, because the copies that MPI_Type_get_contents hands out share them. Library lock held.
+ * Filled by the constructors in the order in which the standard lists the arguments (MPI-5.0
+ * section 5.1.13); counted references, because the copies that MPI_Type_get_contents hands out
+ * share them. Library lock held.
  */
 #ifndef MOTET_CLIENT_DATATYPE_CONTENTS_H
 #define MOTET_CLIENT_DATATYPE_CONTENTS_H

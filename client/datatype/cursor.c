@@ -2,11 +2,11 @@
 /*
  * Cursors: moving bytes between a buffer and the packed stream of its type.
  *
- * Called by p2p for every message that is not one dense run, by collectives, RMA and MPI_Pack, on any thread;
- * nothing is allocated. The idea: one recursive walk over the layout, with the bytes to skip as an argument,
- * serves packing, unpacking and listing of pieces. No state but the position is kept between calls, so a seek
- * is free and a chunk costs one descent (depth of the layout, a binary search per list) before it runs at the
- * speed of the innermost loops.
+ * Called by p2p for every message that is not one dense run, by collectives, RMA and MPI_Pack, on
+ * any thread; nothing is allocated. The idea: one recursive walk over the layout, with the bytes to
+ * skip as an argument, serves packing, unpacking and listing of pieces. No state but the position
+ * is kept between calls, so a seek is free and a chunk costs one descent (depth of the layout, a
+ * binary search per list) before it runs at the speed of the innermost loops.
  */
 #include <string.h>
 
@@ -23,23 +23,25 @@ struct walk {
     MPI_Count done;
 };
 
-/* Memory is addressed by integers throughout: with MPI_BOTTOM the offsets are absolute addresses, and offsets
- * may pass outside the user's array on their way. */
+/* Memory is addressed by integers throughout: with MPI_BOTTOM the offsets are absolute addresses,
+ * and offsets may pass outside the user's array on their way. */
 static inline unsigned char *at(uintptr_t base)
 {
     return (unsigned char *)base;
 }
 
-/* Small copies of known size become one or two moves; the size is a constant at every call below. */
-static inline __attribute__((always_inline)) void copy_const(void *restrict dst, const void *restrict src,
-                                                             size_t n)
+/* Small copies of known size become one or two moves; the size is a constant at every call
+ * below. */
+static inline __attribute__((always_inline)) void copy_const(void *restrict dst,
+                                                             const void *restrict src, size_t n)
 {
     __builtin_memcpy(dst, src, n);
 }
 
-/* A run of any size. Up to 16 bytes by two moves that may overlap, without a call: the members of structs are
- * that small. */
-static inline void copy_run(unsigned char *restrict dst, const unsigned char *restrict src, size_t n)
+/* A run of any size. Up to 16 bytes by two moves that may overlap, without a call: the members of
+ * structs are that small. */
+static inline void copy_run(unsigned char *restrict dst, const unsigned char *restrict src,
+                            size_t n)
 {
     if (n > 16) {
         memcpy(dst, src, n);
@@ -61,8 +63,9 @@ static inline void copy_run(unsigned char *restrict dst, const unsigned char *re
     }
 }
 
-static inline __attribute__((always_inline)) void gather_const(unsigned char *restrict out, uintptr_t base,
-                                                               MPI_Count stride, MPI_Count n, size_t size)
+static inline __attribute__((always_inline)) void gather_const(unsigned char *restrict out,
+                                                               uintptr_t base, MPI_Count stride,
+                                                               MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++) {
         copy_const(out, at(base), size);
@@ -71,8 +74,9 @@ static inline __attribute__((always_inline)) void gather_const(unsigned char *re
     }
 }
 
-static inline __attribute__((always_inline)) void
-scatter_const(const unsigned char *restrict in, uintptr_t base, MPI_Count stride, MPI_Count n, size_t size)
+static inline __attribute__((always_inline)) void scatter_const(const unsigned char *restrict in,
+                                                                uintptr_t base, MPI_Count stride,
+                                                                MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++) {
         copy_const(at(base), in, size);
@@ -115,7 +119,8 @@ static void gather(unsigned char *out, uintptr_t base, MPI_Count stride, MPI_Cou
     }
 }
 
-static void scatter(const unsigned char *in, uintptr_t base, MPI_Count stride, MPI_Count n, size_t size)
+static void scatter(const unsigned char *in, uintptr_t base, MPI_Count stride, MPI_Count n,
+                    size_t size)
 {
     switch (size) {
     case 1:
@@ -148,23 +153,26 @@ static void scatter(const unsigned char *in, uintptr_t base, MPI_Count stride, M
     }
 }
 
-static inline __attribute__((always_inline)) void gather_at_const(unsigned char *restrict out, uintptr_t base,
-                                                                  const MPI_Count *offsets, MPI_Count n,
-                                                                  size_t size)
+static inline __attribute__((always_inline)) void gather_at_const(unsigned char *restrict out,
+                                                                  uintptr_t base,
+                                                                  const MPI_Count *offsets,
+                                                                  MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++, out += size)
         copy_const(out, at(base + (uintptr_t)offsets[i]), size);
 }
 
 static inline __attribute__((always_inline)) void scatter_at_const(const unsigned char *restrict in,
-                                                                   uintptr_t base, const MPI_Count *offsets,
+                                                                   uintptr_t base,
+                                                                   const MPI_Count *offsets,
                                                                    MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++, in += size)
         copy_const(at(base + (uintptr_t)offsets[i]), in, size);
 }
 
-static void gather_at(unsigned char *out, uintptr_t base, const MPI_Count *offsets, MPI_Count n, size_t size)
+static void gather_at(unsigned char *out, uintptr_t base, const MPI_Count *offsets, MPI_Count n,
+                      size_t size)
 {
     switch (size) {
     case 4:
@@ -182,8 +190,8 @@ static void gather_at(unsigned char *out, uintptr_t base, const MPI_Count *offse
     }
 }
 
-static void scatter_at(const unsigned char *in, uintptr_t base, const MPI_Count *offsets, MPI_Count n,
-                       size_t size)
+static void scatter_at(const unsigned char *in, uintptr_t base, const MPI_Count *offsets,
+                       MPI_Count n, size_t size)
 {
     switch (size) {
     case 4:
@@ -201,8 +209,8 @@ static void scatter_at(const unsigned char *in, uintptr_t base, const MPI_Count 
     }
 }
 
-/* Adds a piece of memory to the list, joined to the last piece where they touch. Stops the walk when the list
- * is full. */
+/* Adds a piece of memory to the list, joined to the last piece where they touch. Stops the walk
+ * when the list is full. */
 static void walk_piece(struct walk *w, uintptr_t base, MPI_Count n)
 {
     if (w->n_iov > 0) {
@@ -241,11 +249,12 @@ static void walk_run(struct walk *w, uintptr_t base, MPI_Count size)
     w->done += n;
 }
 
-static void walk_part(struct walk *w, const struct layout_part *part, uintptr_t base, MPI_Count skip);
+static void walk_part(struct walk *w, const struct layout_part *part, uintptr_t base,
+                      MPI_Count skip);
 
 /* As many whole runs as are wanted, at most `count`, through the loops above. Returns how many. */
-static MPI_Count walk_whole_runs(struct walk *w, const MPI_Count *offsets, MPI_Count stride, MPI_Count count,
-                                 MPI_Count size, uintptr_t base)
+static MPI_Count walk_whole_runs(struct walk *w, const MPI_Count *offsets, MPI_Count stride,
+                                 MPI_Count count, MPI_Count size, uintptr_t base)
 {
     MPI_Count n = w->left / size;
     if (n > count)
@@ -267,8 +276,8 @@ static MPI_Count walk_whole_runs(struct walk *w, const MPI_Count *offsets, MPI_C
     return n;
 }
 
-/* The child `count` times, at offsets[i], or at i * stride if there are no offsets; `skip` stream bytes are
- * passed over first. */
+/* The child `count` times, at offsets[i], or at i * stride if there are no offsets; `skip` stream
+ * bytes are passed over first. */
 static void walk_repeat(struct walk *w, const MPI_Count *offsets, MPI_Count stride, MPI_Count count,
                         const struct layout_part *child, uintptr_t base, MPI_Count skip)
 {
@@ -280,8 +289,8 @@ static void walk_repeat(struct walk *w, const MPI_Count *offsets, MPI_Count stri
     while (i < count && w->left > 0) {
         uintptr_t here = base + (uintptr_t)(offsets != NULL ? 0 : i * stride);
         if (skip == 0 && child->inner == NULL && w->op != WALK_IOV && w->left >= child->size) {
-            i += walk_whole_runs(w, offsets != NULL ? offsets + i : NULL, stride, count - i, child->size,
-                                 here + (uintptr_t)child->offset);
+            i += walk_whole_runs(w, offsets != NULL ? offsets + i : NULL, stride, count - i,
+                                 child->size, here + (uintptr_t)child->offset);
             continue;
         }
         if (offsets != NULL)
@@ -324,7 +333,8 @@ static void walk_list(struct walk *w, const struct layout *list, uintptr_t base,
 }
 
 /* The stream bytes of a part from `skip` on; skip < part->size. */
-static void walk_part(struct walk *w, const struct layout_part *part, uintptr_t base, MPI_Count skip)
+static void walk_part(struct walk *w, const struct layout_part *part, uintptr_t base,
+                      MPI_Count skip)
 {
     const struct layout *inner = part->inner;
     base += (uintptr_t)part->offset;
@@ -354,7 +364,8 @@ static void walk_from(struct type_cursor *c, struct walk *w)
     c->position += w->done;
 }
 
-void type_cursor_init(struct type_cursor *c, const struct datatype *type, MPI_Count count, const void *buf)
+void type_cursor_init(struct type_cursor *c, const struct datatype *type, MPI_Count count,
+                      const void *buf)
 {
     *c = (struct type_cursor){
         .type = type, .base = (uintptr_t)buf, .count = count, .total = count * type->size};
@@ -388,7 +399,8 @@ void type_cursor_seek(struct type_cursor *c, MPI_Count stream_offset)
 int type_cursor_iov(struct type_cursor *c, struct iovec *iov, int max_iov, size_t max_bytes,
                     size_t *ret_bytes)
 {
-    struct walk w = {.op = WALK_IOV, .iov = iov, .max_iov = max_iov, .left = clamp_bytes(max_bytes)};
+    struct walk w = {
+        .op = WALK_IOV, .iov = iov, .max_iov = max_iov, .left = clamp_bytes(max_bytes)};
     if (max_iov > 0)
         walk_from(c, &w);
     *ret_bytes = (size_t)w.done;
@@ -402,10 +414,12 @@ MPI_Count datatype_copy(const void *src, MPI_Count src_count, struct datatype *s
     type_cursor_init(&from, src_type, src_count, src);
     type_cursor_init(&to, dst_type, dst_count, dst);
     if (datatype_is_run(dst_type, dst_count)) {
-        return (MPI_Count)type_cursor_pack(&from, datatype_run_start(dst_type, dst), (size_t)to.total);
+        return (MPI_Count)type_cursor_pack(&from, datatype_run_start(dst_type, dst),
+                                           (size_t)to.total);
     }
     if (datatype_is_run(src_type, src_count))
-        return (MPI_Count)type_cursor_unpack(&to, datatype_run_start(src_type, src), (size_t)from.total);
+        return (MPI_Count)type_cursor_unpack(&to, datatype_run_start(src_type, src),
+                                             (size_t)from.total);
 
     /* Neither side is dense: through pieces of the source, which need no buffer of their own. */
     struct iovec pieces[32];

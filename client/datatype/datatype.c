@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of datatypes: made from map and contents, committed, duplicated, named, freed. See datatype.h.
+ * The life of datatypes: made from map and contents, committed, duplicated, named, freed. See
+ * datatype.h.
  *
- * References are plain integers under the library lock. A freed type loses its handle at once and lives on
- * while pending operations or other types refer to it.
+ * References are plain integers under the library lock. A freed type loses its handle at once and
+ * lives on while pending operations or other types refer to it.
  */
 #include "client/datatype/datatype.h"
 
@@ -43,7 +44,8 @@ const char *datatype_name(const struct datatype *type)
     return type->name != NULL ? type->name : "derived datatype";
 }
 
-void datatype_span(const struct datatype *type, MPI_Count count, MPI_Count *ret_low, MPI_Count *ret_high)
+void datatype_span(const struct datatype *type, MPI_Count count, MPI_Count *ret_low,
+                   MPI_Count *ret_high)
 {
     if (count == 0 || type->size == 0) {
         *ret_low = *ret_high = 0;
@@ -59,7 +61,8 @@ struct type_signature datatype_signature(const struct datatype *type, MPI_Count 
     return signature_repeat(type->signature, count);
 }
 
-int type_new(struct type_map *map, struct type_contents *contents, bool is_struct, struct datatype **ret_type)
+int type_new(struct type_map *map, struct type_contents *contents, bool is_struct,
+             struct datatype **ret_type)
 {
     struct datatype *type = calloc(1, sizeof *type);
     if (type == NULL || map == NULL || contents == NULL || contents->failed) {
@@ -209,7 +212,9 @@ int mpi_type_set_name(struct datatype *datatype, const char *type_name)
 int mpi_type_get_name(struct datatype *datatype, char *type_name, int *resultlen)
 {
     /* The null datatype has a name, too (MPI-5.0 section 7.8). */
-    const char *name = datatype == NULL ? "MPI_DATATYPE_NULL" : datatype->name != NULL ? datatype->name : "";
+    const char *name = datatype == NULL         ? "MPI_DATATYPE_NULL"
+                       : datatype->name != NULL ? datatype->name
+                                                : "";
     size_t len = strlen(name);
     memcpy(type_name, name, len + 1);
     *resultlen = (int)len;

@@ -2,9 +2,9 @@
 /*
  * The external32 representation (MPI-5.0 section 14.5.2) and the functions that pack into it.
  *
- * Every basic type has a fixed size there, most significant byte first, floating point as IEEE 754. Element
- * by element through the type's map: speed is that of conversion, not of copying. Processors are assumed
- * little endian, as in the rest of the project (proto/).
+ * Every basic type has a fixed size there, most significant byte first, floating point as IEEE 754.
+ * Element by element through the type's map: speed is that of conversion, not of copying.
+ * Processors are assumed little endian, as in the rest of the project (proto/).
  */
 #include <float.h>
 #include <string.h>
@@ -33,9 +33,10 @@ static void reverse(void *dst, const void *src, size_t n)
         to[i] = from[n - 1 - i];
 }
 
-/* An integer of `native` bytes as one of `external` bytes: high bytes are dropped, or filled by the sign. */
-static void convert_integer(struct external_walk *w, unsigned char *memory, size_t native, size_t external,
-                            bool is_signed)
+/* An integer of `native` bytes as one of `external` bytes: high bytes are dropped, or filled by the
+ * sign. */
+static void convert_integer(struct external_walk *w, unsigned char *memory, size_t native,
+                            size_t external, bool is_signed)
 {
     size_t n = native < external ? native : external;
     if (w->packing) {
@@ -78,7 +79,8 @@ static void convert_swapped(struct external_walk *w, unsigned char *memory, size
     w->stream += n;
 }
 
-static void convert_element(struct external_walk *w, const struct datatype *type, unsigned char *memory)
+static void convert_element(struct external_walk *w, const struct datatype *type,
+                            unsigned char *memory)
 {
     size_t size = (size_t)type->size;
     size_t external = (size_t)type->external_size;
@@ -124,7 +126,8 @@ static void convert_element(struct external_walk *w, const struct datatype *type
 }
 
 /* `count` elements from the address `base` on. */
-static void walk_type(struct external_walk *w, const struct datatype *type, MPI_Count count, uintptr_t base)
+static void walk_type(struct external_walk *w, const struct datatype *type, MPI_Count count,
+                      uintptr_t base)
 {
     const struct type_map *map = type->map;
     if (type->size == 0)
@@ -137,7 +140,8 @@ static void walk_type(struct external_walk *w, const struct datatype *type, MPI_
         for (MPI_Count j = 0; j < map->count; j++) {
             struct type_block block = type_map_block(map, j);
             if (block.len > 0)
-                walk_type(w, type_map_child(map, j), block.len, base + (uintptr_t)block.displacement);
+                walk_type(w, type_map_child(map, j), block.len,
+                          base + (uintptr_t)block.displacement);
         }
     }
 }
@@ -146,11 +150,12 @@ static int check_datarep(const char *datarep)
 {
     if (strcmp(datarep, "external32") == 0)
         return MPI_SUCCESS;
-    return err_set(MPI_ERR_ARG, "data representation \"%.64s\": only \"external32\" can be packed", datarep);
+    return err_set(MPI_ERR_ARG, "data representation \"%.64s\": only \"external32\" can be packed",
+                   datarep);
 }
 
-static int check_call(const char *datarep, MPI_Count count, const struct datatype *type, const void *buffer,
-                      MPI_Count buffer_bytes, MPI_Count position)
+static int check_call(const char *datarep, MPI_Count count, const struct datatype *type,
+                      const void *buffer, MPI_Count buffer_bytes, MPI_Count position)
 {
     int rc = check_datarep(datarep);
     if (rc != MPI_SUCCESS)
@@ -158,15 +163,17 @@ static int check_call(const char *datarep, MPI_Count count, const struct datatyp
     MPI_Count needed;
     if (__builtin_mul_overflow(count, type->external_size, &needed) || position < 0 ||
         position > buffer_bytes || buffer_bytes - position < needed)
-        return err_set(MPI_ERR_TRUNCATE, "%lld elements of %s do not fit from position %lld of %lld bytes on",
-                       (long long)count, datatype_name(type), (long long)position, (long long)buffer_bytes);
+        return err_set(
+            MPI_ERR_TRUNCATE, "%lld elements of %s do not fit from position %lld of %lld bytes on",
+            (long long)count, datatype_name(type), (long long)position, (long long)buffer_bytes);
     if (needed > 0 && !buffer)
         return err_set(MPI_ERR_BUFFER, "the packed buffer is a null pointer");
     return MPI_SUCCESS;
 }
 
-int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount, struct datatype *datatype,
-                      void *outbuf, MPI_Count outsize, MPI_Count *position)
+int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount,
+                      struct datatype *datatype, void *outbuf, MPI_Count outsize,
+                      MPI_Count *position)
 {
     int rc = check_call(datarep, incount, datatype, outbuf, outsize, *position);
     if (rc != MPI_SUCCESS)
@@ -177,13 +184,15 @@ int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount,
     return MPI_SUCCESS;
 }
 
-int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize, MPI_Count *position,
-                        void *outbuf, MPI_Count outcount, struct datatype *datatype)
+int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize,
+                        MPI_Count *position, void *outbuf, MPI_Count outcount,
+                        struct datatype *datatype)
 {
     int rc = check_call(datarep, outcount, datatype, inbuf, insize, *position);
     if (rc != MPI_SUCCESS)
         return rc;
-    struct external_walk w = {.stream = (unsigned char *)(uintptr_t)inbuf + *position, .packing = false};
+    struct external_walk w = {.stream = (unsigned char *)(uintptr_t)inbuf + *position,
+                              .packing = false};
     walk_type(&w, datatype, outcount, (uintptr_t)outbuf);
     *position += outcount * datatype->external_size;
     return MPI_SUCCESS;
@@ -196,7 +205,8 @@ int mpi_pack_external_size(const char *datarep, MPI_Count incount, struct dataty
     if (rc != MPI_SUCCESS)
         return rc;
     if (__builtin_mul_overflow(incount, datatype->external_size, ret_size))
-        return err_set(MPI_ERR_VALUE_TOO_LARGE, "%lld elements of %s do not fit into 63 bits of bytes",
-                       (long long)incount, datatype_name(datatype));
+        return err_set(MPI_ERR_VALUE_TOO_LARGE,
+                       "%lld elements of %s do not fit into 63 bits of bytes", (long long)incount,
+                       datatype_name(datatype));
     return MPI_SUCCESS;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Building layouts: see layout.h for the form. Everything here keeps three properties that cursors rely on:
- * no part of size 0 inside a layout, no loop or list of fewer than two, no two adjacent runs side by side in
- * a list.
+ * Building layouts: see layout.h for the form. Everything here keeps three properties that cursors
+ * rely on: no part of size 0 inside a layout, no loop or list of fewer than two, no two adjacent
+ * runs side by side in a list.
  */
 #include "client/datatype/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A list inside a list is dissolved up to this many items: struct in struct then merges at the seam, and
- * short lists are no level of their own. More would copy big lists again and again. */
+/* A list inside a list is dissolved up to this many items: struct in struct then merges at the
+ * seam, and short lists are no level of their own. More would copy big lists again and again. */
 #define LAYOUT_DISSOLVE_ITEMS 8
 
 static void layout_unref(struct layout *layout)
@@ -55,7 +55,8 @@ static struct layout *layout_new(enum layout_kind kind, MPI_Count count)
     return layout;
 }
 
-int layout_repeat(struct layout_part part, MPI_Count count, MPI_Count stride, struct layout_part *ret_part)
+int layout_repeat(struct layout_part part, MPI_Count count, MPI_Count stride,
+                  struct layout_part *ret_part)
 {
     if (count == 0 || part.size == 0) {
         *ret_part = (struct layout_part){0};
@@ -94,7 +95,8 @@ void layout_builder_init(struct layout_builder *b)
     *b = (struct layout_builder){0};
 }
 
-static void builder_push(struct layout_builder *b, MPI_Count offset, MPI_Count size, struct layout *inner)
+static void builder_push(struct layout_builder *b, MPI_Count offset, MPI_Count size,
+                         struct layout *inner)
 {
     if (size == 0 || b->failed)
         return;
@@ -117,7 +119,8 @@ static void builder_push(struct layout_builder *b, MPI_Count offset, MPI_Count s
     }
     if (inner != NULL)
         inner->refs++;
-    b->items[b->n_items++] = (struct layout_item){.offset = offset, .start = b->size, .inner = inner};
+    b->items[b->n_items++] =
+        (struct layout_item){.offset = offset, .start = b->size, .inner = inner};
     b->size += size;
 }
 
@@ -168,8 +171,8 @@ static int builder_make_blocks(const struct layout_builder *b, struct layout_par
     for (size_t i = 0; i < b->n_items; i++)
         blocks->offsets[i] = b->items[i].offset;
     blocks->size = b->size;
-    blocks->child =
-        layout_part_ref((struct layout_part){.size = builder_item_size(b, 0), .inner = b->items[0].inner});
+    blocks->child = layout_part_ref(
+        (struct layout_part){.size = builder_item_size(b, 0), .inner = b->items[0].inner});
     *ret_part = (struct layout_part){.size = b->size, .inner = blocks};
     return MPI_SUCCESS;
 }
@@ -197,14 +200,16 @@ int layout_builder_finish(struct layout_builder *b, struct layout_part *ret_part
     } else if (b->n_items == 0) {
         *ret_part = (struct layout_part){0};
     } else if (b->n_items == 1) {
-        *ret_part = layout_part_ref(
-            (struct layout_part){.offset = b->items[0].offset, .size = b->size, .inner = b->items[0].inner});
+        *ret_part = layout_part_ref((struct layout_part){
+            .offset = b->items[0].offset, .size = b->size, .inner = b->items[0].inner});
     } else if (!builder_is_uniform(b)) {
         rc = builder_make_list(b, ret_part);
     } else if (builder_is_evenly_spaced(b)) {
-        struct layout_part one = {
-            .offset = b->items[0].offset, .size = builder_item_size(b, 0), .inner = b->items[0].inner};
-        rc = layout_repeat(one, (MPI_Count)b->n_items, b->items[1].offset - b->items[0].offset, ret_part);
+        struct layout_part one = {.offset = b->items[0].offset,
+                                  .size = builder_item_size(b, 0),
+                                  .inner = b->items[0].inner};
+        rc = layout_repeat(one, (MPI_Count)b->n_items, b->items[1].offset - b->items[0].offset,
+                           ret_part);
     } else {
         rc = builder_make_blocks(b, ret_part);
     }

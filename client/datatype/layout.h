@@ -2,13 +2,13 @@
 /*
  * Layouts: where the bytes of a committed type lie, in stream order, as loops over dense runs.
  *
- * Built by type_layout (type_map.c) at commit, read by cursors. Immutable once built; counted references,
- * because types built on one another share the layouts of their children. References are counted with the
- * library lock held.
+ * Built by type_layout (type_map.c) at commit, read by cursors. Immutable once built; counted
+ * references, because types built on one another share the layouts of their children. References
+ * are counted with the library lock held.
  *
- * The idea: loops stay loops. A million rows of a matrix are one node, a nested vector is one node per level,
- * an indexed type is one array of as many entries as it has blocks. Building merges what is adjacent, so that
- * what remains after a tower of constructors is usually one or two levels.
+ * The idea: loops stay loops. A million rows of a matrix are one node, a nested vector is one node
+ * per level, an indexed type is one array of as many entries as it has blocks. Building merges what
+ * is adjacent, so that what remains after a tower of constructors is usually one or two levels.
  */
 #ifndef MOTET_CLIENT_DATATYPE_LAYOUT_H
 #define MOTET_CLIENT_DATATYPE_LAYOUT_H
@@ -35,9 +35,9 @@ struct layout {
     uint8_t kind;
     MPI_Count size; /* stream bytes */
     MPI_Count count;
-    MPI_Count stride; /* LAYOUT_LOOP */
-    struct layout_part
-        child; /* LAYOUT_LOOP, LAYOUT_BLOCKS; its inner is referenced; size > 0; offset 0 in a loop */
+    MPI_Count stride;         /* LAYOUT_LOOP */
+    struct layout_part child; /* LAYOUT_LOOP, LAYOUT_BLOCKS; its inner is referenced; size > 0;
+                                 offset 0 in a loop */
     /* `count` of them, allocated together with this struct. */
     MPI_Count *offsets;        /* LAYOUT_BLOCKS */
     struct layout_item *items; /* LAYOUT_LIST */
@@ -55,7 +55,8 @@ void layout_part_unref(struct layout_part part);
 
 /* `part` `count` times, `stride` bytes apart. Takes no reference of the caller's part away.
  * 0, or MPI_ERR_NO_MEM. Sizes were checked against overflow when the type was made. */
-int layout_repeat(struct layout_part part, MPI_Count count, MPI_Count stride, struct layout_part *ret_part);
+int layout_repeat(struct layout_part part, MPI_Count count, MPI_Count stride,
+                  struct layout_part *ret_part);
 
 /* Collects parts one after the other into one part. */
 struct layout_builder {

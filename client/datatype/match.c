@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finding a predefined type by its properties: by class and size, by Fortran's precision and range, by the
- * two types of a pair (MPI-5.0 sections 19.1.9 and 5.1.14).
+ * Finding a predefined type by its properties: by class and size, by Fortran's precision and range,
+ * by the two types of a pair (MPI-5.0 sections 19.1.9 and 5.1.14).
  */
 #include <stdlib.h>
 
@@ -44,8 +44,8 @@ int mpi_type_match_size(int typeclass, int size, struct datatype **ret_datatype)
                    typeclass);
 }
 
-/* Decimal precision and exponent range of Fortran's kinds, smallest first: what selected_real_kind and
- * selected_int_kind of current compilers go by. */
+/* Decimal precision and exponent range of Fortran's kinds, smallest first: what selected_real_kind
+ * and selected_int_kind of current compilers go by. */
 struct fortran_kind {
     int precision, range;
     MPI_Datatype handle;
@@ -61,7 +61,8 @@ static const struct fortran_kind integer_kinds[] = {{0, 2, MPI_INTEGER1},
                                                     {0, 18, MPI_INTEGER8},
                                                     {0, 38, MPI_INTEGER16}};
 
-/* The types handed out so far: equal arguments must give equal handles, and the types are never freed. */
+/* The types handed out so far: equal arguments must give equal handles, and the types are never
+ * freed. */
 struct f90_type {
     struct f90_type *next;
     int combiner, precision, range;
@@ -101,8 +102,11 @@ static int add_f90_type(int combiner, int precision, int range, const struct dat
         return err_set(MPI_ERR_NO_MEM, "out of memory for a datatype");
     }
     type->obj.predefined = true;
-    *entry = (struct f90_type){
-        .next = f90_types, .combiner = combiner, .precision = precision, .range = range, .type = type};
+    *entry = (struct f90_type){.next = f90_types,
+                               .combiner = combiner,
+                               .precision = precision,
+                               .range = range,
+                               .type = type};
     f90_types = entry;
     *ret_type = type;
     return MPI_SUCCESS;
@@ -119,7 +123,8 @@ static int create_f90(int combiner, int precision, int range, const struct fortr
     for (size_t i = 0; i < n_kinds; i++) {
         if ((precision == MPI_UNDEFINED || precision <= kinds[i].precision) &&
             (range == MPI_UNDEFINED || range <= kinds[i].range))
-            return add_f90_type(combiner, precision, range, datatype_predefined(kinds[i].handle), ret_type);
+            return add_f90_type(combiner, precision, range, datatype_predefined(kinds[i].handle),
+                                ret_type);
     }
     return err_set(MPI_ERR_ARG, "no Fortran type has precision %d and range %d", precision, range);
 }
@@ -139,8 +144,8 @@ int mpi_type_create_f90_integer(int r, struct datatype **ret_newtype)
     return create_f90(MPI_COMBINER_F90_INTEGER, 0, r, integer_kinds, 5, ret_newtype);
 }
 
-/* Pairs other than the named ones are not provided: the result is then MPI_DATATYPE_NULL, as the standard
- * allows. */
+/* Pairs other than the named ones are not provided: the result is then MPI_DATATYPE_NULL, as the
+ * standard allows. */
 int mpi_type_get_value_index(struct datatype *value_type, struct datatype *index_type,
                              struct datatype **ret_pair_type)
 {
@@ -157,7 +162,8 @@ int mpi_type_get_value_index(struct datatype *value_type, struct datatype *index
     };
     *ret_pair_type = NULL;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        if (value_type == datatype_predefined(pairs[i][0]) && index_type == datatype_predefined(pairs[i][1]))
+        if (value_type == datatype_predefined(pairs[i][0]) &&
+            index_type == datatype_predefined(pairs[i][1]))
             *ret_pair_type = datatype_predefined(pairs[i][2]);
     }
     return MPI_SUCCESS;

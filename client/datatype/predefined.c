@@ -3,9 +3,9 @@
  * The predefined datatypes of the standard ABI, as a table.
  *
  * datatype_init enters each under its constant handle value; after that they are only read (but for
- * attributes and names that the user sets). Fortran types have the sizes of every current compiler's
- * defaults: INTEGER, LOGICAL and REAL 4 bytes, DOUBLE PRECISION 8. Sizes in the external32 representation:
- * MPI-5.0 section 14.5.2.
+ * attributes and names that the user sets). Fortran types have the sizes of every current
+ * compiler's defaults: INTEGER, LOGICAL and REAL 4 bytes, DOUBLE PRECISION 8. Sizes in the
+ * external32 representation: MPI-5.0 section 14.5.2.
  */
 #include <stdalign.h>
 #include <stdlib.h>
@@ -24,13 +24,13 @@ struct basic_info {
 };
 
 /* A C type, and a type that is only a number of bytes with the alignment of one. */
-#define OF_C(handle, name, ctype, kind, class, external)                                                     \
-    {                                                                                                        \
-        handle, name, sizeof(ctype), alignof(ctype), kind, class, external                                   \
+#define OF_C(handle, name, ctype, kind, class, external)                                           \
+    {                                                                                              \
+        handle, name, sizeof(ctype), alignof(ctype), kind, class, external                         \
     }
-#define OF_BYTES(handle, name, size, align, kind, class)                                                     \
-    {                                                                                                        \
-        handle, name, size, align, kind, class, size                                                         \
+#define OF_BYTES(handle, name, size, align, kind, class)                                           \
+    {                                                                                              \
+        handle, name, size, align, kind, class, size                                               \
     }
 
 static const struct basic_info basic_table[] = {
@@ -42,21 +42,24 @@ static const struct basic_info basic_table[] = {
     OF_C(MPI_INT, "MPI_INT", int, BASIC_INT32, CLASS_C_INTEGER, 4),
     OF_C(MPI_LONG, "MPI_LONG", long, BASIC_INT64, CLASS_C_INTEGER, 4),
     OF_C(MPI_LONG_LONG, "MPI_LONG_LONG_INT", long long, BASIC_INT64, CLASS_C_INTEGER, 8),
-    OF_C(MPI_UNSIGNED_SHORT, "MPI_UNSIGNED_SHORT", unsigned short, BASIC_UINT16, CLASS_C_INTEGER, 2),
+    OF_C(MPI_UNSIGNED_SHORT, "MPI_UNSIGNED_SHORT", unsigned short, BASIC_UINT16, CLASS_C_INTEGER,
+         2),
     OF_C(MPI_UNSIGNED, "MPI_UNSIGNED", unsigned, BASIC_UINT32, CLASS_C_INTEGER, 4),
     OF_C(MPI_UNSIGNED_LONG, "MPI_UNSIGNED_LONG", unsigned long, BASIC_UINT64, CLASS_C_INTEGER, 4),
-    OF_C(MPI_UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", unsigned long long, BASIC_UINT64, CLASS_C_INTEGER,
-         8),
+    OF_C(MPI_UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", unsigned long long, BASIC_UINT64,
+         CLASS_C_INTEGER, 8),
     OF_C(MPI_FLOAT, "MPI_FLOAT", float, BASIC_FLOAT32, CLASS_FLOATING, 4),
     OF_C(MPI_DOUBLE, "MPI_DOUBLE", double, BASIC_FLOAT64, CLASS_FLOATING, 8),
     OF_C(MPI_LONG_DOUBLE, "MPI_LONG_DOUBLE", long double, BASIC_LONG_DOUBLE, CLASS_FLOATING, 16),
     OF_C(MPI_C_FLOAT_COMPLEX, "MPI_C_COMPLEX", float _Complex, BASIC_COMPLEX32, CLASS_COMPLEX, 8),
-    OF_C(MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", double _Complex, BASIC_COMPLEX64, CLASS_COMPLEX, 16),
+    OF_C(MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", double _Complex, BASIC_COMPLEX64,
+         CLASS_COMPLEX, 16),
     OF_C(MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", long double _Complex,
          BASIC_COMPLEX_LONG_DOUBLE, CLASS_COMPLEX, 32),
-    OF_C(MPI_CXX_FLOAT_COMPLEX, "MPI_CXX_FLOAT_COMPLEX", float _Complex, BASIC_COMPLEX32, CLASS_COMPLEX, 8),
-    OF_C(MPI_CXX_DOUBLE_COMPLEX, "MPI_CXX_DOUBLE_COMPLEX", double _Complex, BASIC_COMPLEX64, CLASS_COMPLEX,
-         16),
+    OF_C(MPI_CXX_FLOAT_COMPLEX, "MPI_CXX_FLOAT_COMPLEX", float _Complex, BASIC_COMPLEX32,
+         CLASS_COMPLEX, 8),
+    OF_C(MPI_CXX_DOUBLE_COMPLEX, "MPI_CXX_DOUBLE_COMPLEX", double _Complex, BASIC_COMPLEX64,
+         CLASS_COMPLEX, 16),
     OF_C(MPI_CXX_LONG_DOUBLE_COMPLEX, "MPI_CXX_LONG_DOUBLE_COMPLEX", long double _Complex,
          BASIC_COMPLEX_LONG_DOUBLE, CLASS_COMPLEX, 32),
     OF_C(MPI_C_BOOL, "MPI_C_BOOL", _Bool, BASIC_UINT8, CLASS_LOGICAL, 1),
@@ -70,8 +73,8 @@ static const struct basic_info basic_table[] = {
     OF_C(MPI_UINT32_T, "MPI_UINT32_T", uint32_t, BASIC_UINT32, CLASS_C_INTEGER, 4),
     OF_C(MPI_INT64_T, "MPI_INT64_T", int64_t, BASIC_INT64, CLASS_C_INTEGER, 8),
     OF_C(MPI_UINT64_T, "MPI_UINT64_T", uint64_t, BASIC_UINT64, CLASS_C_INTEGER, 8),
-    /* The standard allows no reduction of MPI_CHAR; every implementation takes it as a small integer, and
-     * programs rely on that. */
+    /* The standard allows no reduction of MPI_CHAR; every implementation takes it as a small
+     * integer, and programs rely on that. */
     OF_C(MPI_CHAR, "MPI_CHAR", char, BASIC_INT8, CLASS_C_INTEGER, 1),
     OF_C(MPI_SIGNED_CHAR, "MPI_SIGNED_CHAR", signed char, BASIC_INT8, CLASS_C_INTEGER, 1),
     OF_C(MPI_UNSIGNED_CHAR, "MPI_UNSIGNED_CHAR", unsigned char, BASIC_UINT8, CLASS_C_INTEGER, 1),
@@ -81,8 +84,10 @@ static const struct basic_info basic_table[] = {
     OF_BYTES(MPI_INTEGER, "MPI_INTEGER", 4, 4, BASIC_INT32, CLASS_FORTRAN_INTEGER),
     OF_BYTES(MPI_REAL, "MPI_REAL", 4, 4, BASIC_FLOAT32, CLASS_FLOATING),
     OF_BYTES(MPI_COMPLEX, "MPI_COMPLEX", 8, 4, BASIC_COMPLEX32, CLASS_COMPLEX),
-    OF_BYTES(MPI_DOUBLE_PRECISION, "MPI_DOUBLE_PRECISION", 8, alignof(double), BASIC_FLOAT64, CLASS_FLOATING),
-    OF_BYTES(MPI_DOUBLE_COMPLEX, "MPI_DOUBLE_COMPLEX", 16, alignof(double), BASIC_COMPLEX64, CLASS_COMPLEX),
+    OF_BYTES(MPI_DOUBLE_PRECISION, "MPI_DOUBLE_PRECISION", 8, alignof(double), BASIC_FLOAT64,
+             CLASS_FLOATING),
+    OF_BYTES(MPI_DOUBLE_COMPLEX, "MPI_DOUBLE_COMPLEX", 16, alignof(double), BASIC_COMPLEX64,
+             CLASS_COMPLEX),
     OF_BYTES(MPI_CHARACTER, "MPI_CHARACTER", 1, 1, BASIC_INT8, CLASS_CHARACTER),
     OF_BYTES(MPI_LOGICAL1, "MPI_LOGICAL1", 1, 1, BASIC_INT8, CLASS_LOGICAL),
     OF_BYTES(MPI_LOGICAL2, "MPI_LOGICAL2", 2, 2, BASIC_INT16, CLASS_LOGICAL),
@@ -93,7 +98,8 @@ static const struct basic_info basic_table[] = {
     OF_BYTES(MPI_INTEGER2, "MPI_INTEGER2", 2, 2, BASIC_INT16, CLASS_FORTRAN_INTEGER),
     OF_BYTES(MPI_INTEGER4, "MPI_INTEGER4", 4, 4, BASIC_INT32, CLASS_FORTRAN_INTEGER),
     OF_BYTES(MPI_INTEGER8, "MPI_INTEGER8", 8, alignof(int64_t), BASIC_INT64, CLASS_FORTRAN_INTEGER),
-    OF_BYTES(MPI_INTEGER16, "MPI_INTEGER16", 16, alignof(__int128), BASIC_INT128, CLASS_FORTRAN_INTEGER),
+    OF_BYTES(MPI_INTEGER16, "MPI_INTEGER16", 16, alignof(__int128), BASIC_INT128,
+             CLASS_FORTRAN_INTEGER),
     OF_BYTES(MPI_REAL2, "MPI_REAL2", 2, 2, BASIC_FLOAT16, CLASS_FLOATING),
     OF_BYTES(MPI_REAL4, "MPI_REAL4", 4, 4, BASIC_FLOAT32, CLASS_FLOATING),
     OF_BYTES(MPI_REAL8, "MPI_REAL8", 8, alignof(double), BASIC_FLOAT64, CLASS_FLOATING),
@@ -101,7 +107,8 @@ static const struct basic_info basic_table[] = {
     OF_BYTES(MPI_COMPLEX4, "MPI_COMPLEX4", 4, 2, BASIC_COMPLEX16, CLASS_COMPLEX),
     OF_BYTES(MPI_COMPLEX8, "MPI_COMPLEX8", 8, 4, BASIC_COMPLEX32, CLASS_COMPLEX),
     OF_BYTES(MPI_COMPLEX16, "MPI_COMPLEX16", 16, alignof(double), BASIC_COMPLEX64, CLASS_COMPLEX),
-    OF_BYTES(MPI_COMPLEX32, "MPI_COMPLEX32", 32, alignof(__float128), BASIC_COMPLEX128, CLASS_COMPLEX),
+    OF_BYTES(MPI_COMPLEX32, "MPI_COMPLEX32", 32, alignof(__float128), BASIC_COMPLEX128,
+             CLASS_COMPLEX),
 };
 
 struct pair_info {
@@ -153,7 +160,8 @@ static int enter_basic(struct datatype *type, const struct basic_info *info)
         .external_size = info->external_size,
         .align = info->align,
         /* The handle's value tells types apart; the product with a large odd number spreads it. */
-        .signature = {.hash = (uintptr_t)info->handle * UINT64_C(0xff51afd7ed558ccd), .n_elements = 1},
+        .signature = {.hash = (uintptr_t)info->handle * UINT64_C(0xff51afd7ed558ccd),
+                      .n_elements = 1},
         .element = type,
         .layout = {.size = info->size},
     };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sizes, bounds and addresses: the functions of MPI-5.0 sections 5.1.5 to 5.1.8 that only read a type.
+ * Sizes, bounds and addresses: the functions of MPI-5.0 sections 5.1.5 to 5.1.8 that only read a
+ * type.
  *
- * Where a value does not fit into the type of the small form, the binding turns it into MPI_UNDEFINED.
+ * Where a value does not fit into the type of the small form, the binding turns it into
+ * MPI_UNDEFINED.
  */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
@@ -21,7 +23,8 @@ int mpi_type_get_extent(struct datatype *datatype, MPI_Count *ret_lb, MPI_Count 
     return MPI_SUCCESS;
 }
 
-int mpi_type_get_true_extent(struct datatype *datatype, MPI_Count *ret_true_lb, MPI_Count *ret_true_extent)
+int mpi_type_get_true_extent(struct datatype *datatype, MPI_Count *ret_true_lb,
+                             MPI_Count *ret_true_extent)
 {
     *ret_true_lb = datatype->true_lb;
     *ret_true_extent = datatype->true_extent;

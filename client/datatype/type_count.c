@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counting what a message holds: bytes to basic elements and back, and the functions that ask a status for
- * them (MPI-5.0 sections 3.2.5 and 5.1.11).
+ * Counting what a message holds: bytes to basic elements and back, and the functions that ask a
+ * status for them (MPI-5.0 sections 3.2.5 and 5.1.11).
  *
  * The idea: whole elements by division, and one descent through the map for the last, partial one.
  */
@@ -10,10 +10,12 @@
 #include "client/core/status.h"
 #include "client/datatype/type_map.h"
 
-static MPI_Count elements_in_struct(const struct type_map *map, MPI_Count n_bytes, MPI_Count *ret_rest);
+static MPI_Count elements_in_struct(const struct type_map *map, MPI_Count n_bytes,
+                                    MPI_Count *ret_rest);
 
 /* n_bytes < type->size */
-static MPI_Count elements_in_part(const struct datatype *type, MPI_Count n_bytes, MPI_Count *ret_rest)
+static MPI_Count elements_in_part(const struct datatype *type, MPI_Count n_bytes,
+                                  MPI_Count *ret_rest)
 {
     if (type->map == NULL) {
         *ret_rest = n_bytes;
@@ -24,7 +26,8 @@ static MPI_Count elements_in_part(const struct datatype *type, MPI_Count n_bytes
     return elements_in_struct(type->map, n_bytes, ret_rest);
 }
 
-static MPI_Count elements_in_struct(const struct type_map *map, MPI_Count n_bytes, MPI_Count *ret_rest)
+static MPI_Count elements_in_struct(const struct type_map *map, MPI_Count n_bytes,
+                                    MPI_Count *ret_rest)
 {
     MPI_Count n_elements = 0;
     for (MPI_Count i = 0; i < map->count; i++) {
@@ -39,7 +42,8 @@ static MPI_Count elements_in_struct(const struct type_map *map, MPI_Count n_byte
     return n_elements;
 }
 
-MPI_Count datatype_elements_of_bytes(const struct datatype *type, MPI_Count n_bytes, MPI_Count *ret_rest)
+MPI_Count datatype_elements_of_bytes(const struct datatype *type, MPI_Count n_bytes,
+                                     MPI_Count *ret_rest)
 {
     *ret_rest = 0;
     if (type->size == 0) {
@@ -80,8 +84,8 @@ MPI_Count datatype_bytes_of_elements(const struct datatype *type, MPI_Count n_el
     return n_bytes + bytes_in_struct(type->map, rest);
 }
 
-/* A count that is no whole number of elements is MPI_UNDEFINED; so is, by the binding, one that is too large
- * for int. */
+/* A count that is no whole number of elements is MPI_UNDEFINED; so is, by the binding, one that is
+ * too large for int. */
 int mpi_get_count(const MPI_Status *status, struct datatype *datatype, MPI_Count *ret_count)
 {
     MPI_Count n_bytes = status_get_count_bytes(status);
@@ -95,7 +99,8 @@ int mpi_get_count(const MPI_Status *status, struct datatype *datatype, MPI_Count
 int mpi_get_elements(const MPI_Status *status, struct datatype *datatype, MPI_Count *ret_count)
 {
     MPI_Count rest;
-    MPI_Count n_elements = datatype_elements_of_bytes(datatype, status_get_count_bytes(status), &rest);
+    MPI_Count n_elements =
+        datatype_elements_of_bytes(datatype, status_get_count_bytes(status), &rest);
     *ret_count = rest == 0 ? n_elements : MPI_UNDEFINED;
     return MPI_SUCCESS;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Type maps: making them, and what follows from them: bounds, density, signature, layout. See type_map.h.
+ * Type maps: making them, and what follows from them: bounds, density, signature, layout. See
+ * type_map.h.
  *
- * Bounds follow MPI-5.0 sections 5.1.6 and 5.1.7: a type whose bounds were set by MPI_Type_create_resized
- * carries markers, and where any component carries a marker, only marked components count. A component
- * without any bytes counts as a point at its displacement, as in MPICH and Open MPI.
+ * Bounds follow MPI-5.0 sections 5.1.6 and 5.1.7: a type whose bounds were set by
+ * MPI_Type_create_resized carries markers, and where any component carries a marker, only marked
+ * components count. A component without any bytes counts as a point at its displacement, as in
+ * MPICH and Open MPI.
  */
 #include "client/datatype/type_map.h"
 
@@ -16,8 +18,8 @@
 /* Types are walked recursively, so their nesting is bounded; real programs stay below ten. */
 #define TYPE_MAX_DEPTH 1000
 
-/* Odd multiplier of the signature's polynomial: 2^64 divided by the golden ratio, the usual choice for
- * spreading bits. */
+/* Odd multiplier of the signature's polynomial: 2^64 divided by the golden ratio, the usual choice
+ * for spreading bits. */
 #define SIGNATURE_BASE UINT64_C(0x9e3779b97f4a7c15)
 
 struct type_map *type_map_new_regular(struct datatype *child, MPI_Count count, MPI_Count len,
@@ -69,8 +71,8 @@ void type_map_unref(struct type_map *map)
 
 struct type_signature signature_join(struct type_signature a, struct type_signature b)
 {
-    /* hash(a b) = hash(a) * base^|b| + hash(b): the join is associative, so equal sequences agree however
-     * they came about. The power by repeated squaring. */
+    /* hash(a b) = hash(a) * base^|b| + hash(b): the join is associative, so equal sequences agree
+     * however they came about. The power by repeated squaring. */
     uint64_t power = 1;
     uint64_t square = SIGNATURE_BASE;
     for (uint64_t n = (uint64_t)b.n_elements; n != 0; n >>= 1) {
@@ -78,9 +80,9 @@ struct type_signature signature_join(struct type_signature a, struct type_signat
             power *= square;
         square *= square;
     }
-    return (struct type_signature){.hash = a.hash * power + b.hash,
-                                   .n_elements =
-                                       (MPI_Count)((uint64_t)a.n_elements + (uint64_t)b.n_elements)};
+    return (struct type_signature){
+        .hash = a.hash * power + b.hash,
+        .n_elements = (MPI_Count)((uint64_t)a.n_elements + (uint64_t)b.n_elements)};
 }
 
 struct type_signature signature_repeat(struct type_signature a, MPI_Count count)
@@ -139,7 +141,8 @@ static void interval_add(struct interval *interval, MPI_Count low, MPI_Count hig
 }
 
 /* Bounds of `len` children at a displacement. */
-static void summary_add_bounds(struct summary *s, const struct datatype *child, struct type_block block)
+static void summary_add_bounds(struct summary *s, const struct datatype *child,
+                               struct type_block block)
 {
     MPI_Count reach = checked_mul(s, block.len - 1, child->extent);
     MPI_Count first = checked_add(s, block.displacement, reach < 0 ? reach : 0);
@@ -159,7 +162,8 @@ static void summary_add_bounds(struct summary *s, const struct datatype *child, 
 }
 
 /* Size, and whether the block goes on exactly where the ones before it ended. */
-static void summary_add_bytes(struct summary *s, const struct datatype *child, struct type_block block)
+static void summary_add_bytes(struct summary *s, const struct datatype *child,
+                              struct type_block block)
 {
     MPI_Count n_bytes = checked_mul(s, child->size, block.len);
     if (n_bytes == 0)
@@ -205,7 +209,8 @@ static void summarize(struct summary *s, const struct type_map *map)
 static void inherit(const struct type_map *map, struct datatype *type)
 {
     MPI_Count n_distinct = map->child != NULL ? (map->count > 0 ? 1 : 0) : map->count;
-    /* Unsigned: the number of children may overflow when they have no bytes, and then does not matter. */
+    /* Unsigned: the number of children may overflow when they have no bytes, and then does not
+     * matter. */
     uint64_t n_children = (uint64_t)map->len * (uint64_t)map->count;
     for (MPI_Count i = 0; map->child != NULL && !map->regular && i < map->count; i++)
         n_children += (uint64_t)map->blocks[i].len;
@@ -216,12 +221,14 @@ static void inherit(const struct type_map *map, struct datatype *type)
         if (child == NULL)
             continue;
         uint64_t n = map->child != NULL ? n_children : (uint64_t)map->blocks[i].len;
-        type->signature = signature_join(type->signature, signature_repeat(child->signature, (MPI_Count)n));
+        type->signature =
+            signature_join(type->signature, signature_repeat(child->signature, (MPI_Count)n));
         if (n > 0 && child->signature.n_elements > 0) {
             type->element = any && type->element != child->element ? NULL : child->element;
             any = true;
         }
-        /* Wraps around only where size, which is at least half of it, overflows as well and is refused. */
+        /* Wraps around only where size, which is at least half of it, overflows as well and is
+         * refused. */
         type->external_size += (MPI_Count)(n * (uint64_t)child->external_size);
         if (child->align > type->align && n > 0)
             type->align = child->align;
@@ -250,12 +257,14 @@ int type_map_apply(struct type_map *map, bool is_struct, struct datatype *type)
     summarize(&s, map);
     if (s.overflow) {
         type_map_unref(map);
-        return err_set(MPI_ERR_VALUE_TOO_LARGE, "size or bounds of the new datatype do not fit into 63 bits");
+        return err_set(MPI_ERR_VALUE_TOO_LARGE,
+                       "size or bounds of the new datatype do not fit into 63 bits");
     }
     inherit(map, type);
     if (type->depth > TYPE_MAX_DEPTH) {
         type_map_unref(map);
-        return err_set(MPI_ERR_TYPE, "datatype is nested more than %d constructors deep", TYPE_MAX_DEPTH);
+        return err_set(MPI_ERR_TYPE, "datatype is nested more than %d constructors deep",
+                       TYPE_MAX_DEPTH);
     }
     type->size = s.size;
     set_bounds(&s, is_struct, type);
@@ -283,7 +292,8 @@ static int layout_irregular(const struct type_map *map, struct layout_part *ret_
     struct layout_builder builder;
     layout_builder_init(&builder);
     int rc = MPI_SUCCESS;
-    /* The last block's part, kept because equal neighbours (indexed blocks of one length) then share it. */
+    /* The last block's part, kept because equal neighbours (indexed blocks of one length) then
+     * share it. */
     struct layout_part part = {0};
     const struct datatype *part_child = NULL;
     MPI_Count part_len = 0;
@@ -323,7 +333,8 @@ int type_layout(struct datatype *type)
         if (rc != MPI_SUCCESS)
             return rc;
     }
-    int rc = map->regular ? layout_regular(map, &type->layout) : layout_irregular(map, &type->layout);
+    int rc =
+        map->regular ? layout_regular(map, &type->layout) : layout_irregular(map, &type->layout);
     type->laid_out = rc == MPI_SUCCESS;
     return rc;
 }

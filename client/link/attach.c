@@ -18,9 +18,11 @@
 #include "proto/attach.h"
 #include "proto/frame.h"
 
-/* A daemon that is up answers in microseconds; one that starts many ranks on a busy node may take a while. */
+/* A daemon that is up answers in microseconds; one that starts many ranks on a busy node may take a
+ * while. */
 #define ATTACH_TIMEOUT_NS (60 * CLOCK_NS_PER_S)
-/* The daemon's channels empty the rings of a leaving rank within this, or the network is down and the job with it. */
+/* The daemon's channels empty the rings of a leaving rank within this, or the network is down and
+ * the job with it. */
 #define DETACH_TIMEOUT_NS (30 * CLOCK_NS_PER_S)
 
 static char reason[256];
@@ -56,12 +58,15 @@ static int parse_number(const char *name, int base, uint64_t limit, uint64_t *re
     char *end;
 
     if (!text || !*text)
-        return refuse(-EPROTO, "the environment variable %s is missing although MOTET_JOB is set", name);
+        return refuse(-EPROTO, "the environment variable %s is missing although MOTET_JOB is set",
+                      name);
     errno = 0;
     unsigned long long value = strtoull(text, &end, base);
     if (errno || *end || value > limit)
-        return refuse(-EPROTO, "the environment variable %s has the value '%s', which is not a number in its range", name,
-                       text);
+        return refuse(
+            -EPROTO,
+            "the environment variable %s has the value '%s', which is not a number in its range",
+            name, text);
     *ret_value = value;
     return 0;
 }
@@ -71,18 +76,21 @@ static int parse_key(uint8_t key[16])
     const char *text = getenv("MOTET_KEY");
 
     if (!text || strlen(text) != 32)
-        return refuse(-EPROTO, "the environment variable MOTET_KEY must have 32 hexadecimal digits");
+        return refuse(-EPROTO,
+                      "the environment variable MOTET_KEY must have 32 hexadecimal digits");
     for (int i = 0; i < 16; i++) {
         unsigned byte;
         if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-            return refuse(-EPROTO, "the environment variable MOTET_KEY must have 32 hexadecimal digits");
+            return refuse(-EPROTO,
+                          "the environment variable MOTET_KEY must have 32 hexadecimal digits");
         key[i] = (uint8_t)byte;
     }
     return 0;
 }
 
 /* Sends the request and reads the reply with its descriptors. */
-static int exchange(int sock, const struct attach_request *request, struct attach_reply *reply, int *fds, int *ret_n_fds)
+static int exchange(int sock, const struct attach_request *request, struct attach_reply *reply,
+                    int *fds, int *ret_n_fds)
 {
     struct {
         struct frame_header header;
@@ -94,43 +102,51 @@ static int exchange(int sock, const struct attach_request *request, struct attac
     if (rc == 0)
         rc = fd_recv_fds(sock, &frame, sizeof frame, fds, FD_MAX_PASS, ret_n_fds, deadline_ns);
     if (rc < 0)
-        return refuse(-EPROTO, "the daemon at %s did not answer the attach request: %s", getenv("MOTET_SOCKET"),
-                       strerror(-rc));
-    if (frame_check(&frame.header) < 0 || frame.header.type != ATTACH_REPLY || frame.header.len != sizeof frame.reply)
-        return refuse(-EPROTO, "the daemon at %s answered with an unknown frame (type %u, %u bytes)",
-                       getenv("MOTET_SOCKET"), frame.header.type, frame.header.len);
+        return refuse(-EPROTO, "the daemon at %s did not answer the attach request: %s",
+                      getenv("MOTET_SOCKET"), strerror(-rc));
+    if (frame_check(&frame.header) < 0 || frame.header.type != ATTACH_REPLY ||
+        frame.header.len != sizeof frame.reply)
+        return refuse(-EPROTO,
+                      "the daemon at %s answered with an unknown frame (type %u, %u bytes)",
+                      getenv("MOTET_SOCKET"), frame.header.type, frame.header.len);
     *reply = frame.reply;
     reply->text[sizeof reply->text - 1] = '\0';
     if (reply->error)
-        return refuse(-EPROTO, "the daemon refused this rank: %s (%s)", reply->text, strerror(reply->error));
+        return refuse(-EPROTO, "the daemon refused this rank: %s (%s)", reply->text,
+                      strerror(reply->error));
     if (reply->version != ATTACH_VERSION || segment_shape_check(&reply->shape) < 0 ||
-        reply->local_rank >= reply->shape.n_local || *ret_n_fds != (int)(2 + reply->shape.n_channels))
-        return refuse(-EPROTO, "the daemon's attach reply does not fit this library (version %u, here %u)",
-                       reply->version, ATTACH_VERSION);
+        reply->local_rank >= reply->shape.n_local ||
+        *ret_n_fds != (int)(2 + reply->shape.n_channels))
+        return refuse(-EPROTO,
+                      "the daemon's attach reply does not fit this library (version %u, here %u)",
+                      reply->version, ATTACH_VERSION);
     return 0;
 }
 
 static int map_segments(const struct attach_reply *reply, const int *fds)
 {
     segment_layout(&reply->shape, &link_self.layout);
-    void *base = mmap(NULL, link_self.layout.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fds[0], 0);
+    void *base = mmap(NULL, link_self.layout.total, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, fds[0], 0);
     if (base == MAP_FAILED)
-        return refuse(-EPROTO, "cannot map the job segment of %zu bytes: %s", link_self.layout.total,
-                       strerror(errno));
+        return refuse(-EPROTO, "cannot map the job segment of %zu bytes: %s",
+                      link_self.layout.total, strerror(errno));
     void *hops = mmap(NULL, sizeof(struct hop_table), PROT_READ, MAP_SHARED, fds[1], 0);
     if (hops == MAP_FAILED)
         return refuse(-EPROTO, "cannot map the node segment: %s", strerror(errno));
 
     const struct segment_header *header = base;
     /* acquire: pairs with the release with which the daemon stores the version last. */
-    if (atomic_load_explicit(&header->version, memory_order_acquire) != SEGMENT_VERSION || header->magic != SEGMENT_MAGIC)
+    if (atomic_load_explicit(&header->version, memory_order_acquire) != SEGMENT_VERSION ||
+        header->magic != SEGMENT_MAGIC)
         return refuse(-EPROTO, "the job segment has version %u, this library expects %u",
-                       atomic_load_explicit(&header->version, memory_order_relaxed), SEGMENT_VERSION);
+                      atomic_load_explicit(&header->version, memory_order_relaxed),
+                      SEGMENT_VERSION);
     link_self.base = base;
     link_self.hops = hops;
     if (link_self.hops->magic != HOP_MAGIC || link_self.hops->version != HOP_VERSION)
-        return refuse(-EPROTO, "the node segment has version %u, this library expects %u", link_self.hops->version,
-                       HOP_VERSION);
+        return refuse(-EPROTO, "the node segment has version %u, this library expects %u",
+                      link_self.hops->version, HOP_VERSION);
     return 0;
 }
 
@@ -152,7 +168,8 @@ int link_attach(void)
         return err;
     const char *path = getenv("MOTET_SOCKET");
     if (!path)
-        return refuse(-EPROTO, "the environment variable MOTET_SOCKET is missing although MOTET_JOB is set");
+        return refuse(-EPROTO,
+                      "the environment variable MOTET_SOCKET is missing although MOTET_JOB is set");
     request.world_rank = (uint32_t)rank;
     request.fenced = thread_barrier_register() < 0;
 
@@ -184,8 +201,8 @@ int link_attach(void)
     link_self.packet_bytes = link_self.hops->packet_bytes;
     link_self.me = segment_rank_at(link_self.base, &link_self.layout, link_self.local_rank);
     if (size != shape->n_world || rank >= shape->n_world)
-        return refuse(-EPROTO, "MOTET_RANK=%u and MOTET_SIZE=%u do not fit a job of %u ranks", (unsigned)rank,
-                       (unsigned)size, shape->n_world);
+        return refuse(-EPROTO, "MOTET_RANK=%u and MOTET_SIZE=%u do not fit a job of %u ranks",
+                      (unsigned)rank, (unsigned)size, shape->n_world);
     link_self.node = link_world((uint32_t)rank)->node;
     link_self.local_to_world = calloc(shape->n_local, sizeof(uint32_t));
     if (!link_self.local_to_world)
@@ -193,7 +210,8 @@ int link_attach(void)
     for (uint32_t r = 0; r < shape->n_world; r++)
         if (link_world(r)->node == link_self.node && link_world(r)->local < shape->n_local)
             link_self.local_to_world[link_world(r)->local] = r;
-    /* Ranks of one job read each other's memory for large messages; where Yama restricts that to descendants, this permits it. */
+    /* Ranks of one job read each other's memory for large messages; where Yama restricts that to
+     * descendants, this permits it. */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     atomic_store_explicit(&link_self.me->state, RANK_ATTACHED, memory_order_release);
     return 0;
@@ -227,12 +245,14 @@ bool link_abort(int code, const char *text)
     if (link_self.sock < 0)
         return false;
     snprintf(body.text, sizeof body.text, "%s", text ? text : "");
-    return frame_send(link_self.sock, ATTACH_ABORT, &body, sizeof body, clock_now_ns() + CLOCK_NS_PER_S) == 0;
+    return frame_send(link_self.sock, ATTACH_ABORT, &body, sizeof body,
+                      clock_now_ns() + CLOCK_NS_PER_S) == 0;
 }
 
 bool link_alive(void)
 {
     struct pollfd p = {.fd = link_self.sock, .events = POLLRDHUP};
 
-    return link_self.sock < 0 || poll(&p, 1, 0) == 0 || !(p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+    return link_self.sock < 0 || poll(&p, 1, 0) == 0 ||
+           !(p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }

@@ -7,7 +7,7 @@
 #include "base/thread.h"
 
 #define AHEAD 8u /* entries that are fetched for writing ahead of their use, as for rings */
-#define LINE 64u
+#define LINE  64u
 
 struct exchange {
     struct exchange_cell *mine;
@@ -22,7 +22,8 @@ struct exchange {
     uint64_t done_ahead; /* bit i: step done + 2 + i is finished, too */
     uint64_t free_up_to; /* every member was seen to be done with all steps up to here */
     bool drained;        /* nobody reads what the row's last user published */
-    /* The data area is used like a ring: parts in the order of their claims, given back when everybody is done with their steps. */
+    /* The data area is used like a ring: parts in the order of their claims, given back when
+     * everybody is done with their steps. */
     uint32_t tail, head; /* free-running */
     uint32_t claim_end;  /* tail once the claimed part is published */
     struct {
@@ -66,9 +67,11 @@ static struct bell **bells_of(const struct exchange *x)
     return (struct bell **)(void *)&((struct exchange *)(uintptr_t)x)->cells[x->n_members];
 }
 
-struct exchange *exchange_open(uint32_t slot, uint32_t row, uint64_t base, uint32_t n_members, const uint32_t *locals, uint32_t me)
+struct exchange *exchange_open(uint32_t slot, uint32_t row, uint64_t base, uint32_t n_members,
+                               const uint32_t *locals, uint32_t me)
 {
-    struct exchange *x = calloc(1, sizeof *x + n_members * (sizeof x->cells[0] + sizeof(struct bell *)));
+    struct exchange *x =
+        calloc(1, sizeof *x + n_members * (sizeof x->cells[0] + sizeof(struct bell *)));
 
     if (!x)
         return NULL;
@@ -93,7 +96,8 @@ struct exchange *exchange_open(uint32_t slot, uint32_t row, uint64_t base, uint3
 static uint64_t done_of(const struct exchange_cell *cell)
 {
     /* acquire: pairs with the release in exchange_finish; what is overwritten now has been read. */
-    return atomic_load_explicit(&((struct exchange_cell *)(uintptr_t)cell)->done, memory_order_acquire);
+    return atomic_load_explicit(&((struct exchange_cell *)(uintptr_t)cell)->done,
+                                memory_order_acquire);
 }
 
 void exchange_close(struct exchange *x)
@@ -107,10 +111,12 @@ void exchange_close(struct exchange *x)
     if (unread) {
         uint32_t *readers = malloc(x->n_members * sizeof *readers);
         if (!readers)
-            abort(); /* some bytes; without them a late reader would see another communicator's data */
+            abort(); /* some bytes; without them a late reader would see another communicator's data
+                      */
         for (uint32_t i = 0; i < x->n_members; i++)
-            readers[i] = (uint32_t)(((size_t)((char *)x->cells[i] - (char *)cell_of(x->slot, x->row, 0))) /
-                                    link_self.layout.exchange_stride);
+            readers[i] =
+                (uint32_t)(((size_t)((char *)x->cells[i] - (char *)cell_of(x->slot, x->row, 0))) /
+                           link_self.layout.exchange_stride);
         free(left[x->slot][x->row].readers);
         left[x->slot][x->row].readers = readers;
         left[x->slot][x->row].n_readers = x->n_members;
@@ -132,7 +138,8 @@ static bool drain(struct exchange *x)
 {
     for (uint32_t i = 0; i < left[x->slot][x->row].n_readers; i++) {
         uint32_t local = left[x->slot][x->row].readers[i];
-        if (local != link_self.local_rank && done_of(cell_of(x->slot, x->row, local)) < left[x->slot][x->row].published)
+        if (local != link_self.local_rank &&
+            done_of(cell_of(x->slot, x->row, local)) < left[x->slot][x->row].published)
             return false;
     }
     free(left[x->slot][x->row].readers);
@@ -219,12 +226,13 @@ void exchange_publish(struct exchange *x, uint64_t step, int to)
         /* seq_cst: pairs with the seq_cst exchange in bell_sleep_begin. */
         atomic_exchange_explicit(&e->step, step, memory_order_seq_cst);
     } else {
-        /* release: pairs with the acquire in exchange_peek. The order against the look at `sleeping` is made by the sleeper's
-         * thread_barrier_all, as for rings. */
+        /* release: pairs with the acquire in exchange_peek. The order against the look at
+         * `sleeping` is made by the sleeper's thread_barrier_all, as for rings. */
         atomic_store_explicit(&e->step, step, memory_order_release);
         atomic_signal_fence(memory_order_seq_cst);
     }
-    /* Others have read what stood in the entry that comes then, so its line is in their caches: it is on its way back before it is wanted. */
+    /* Others have read what stood in the entry that comes then, so its line is in their caches: it
+     * is on its way back before it is wanted. */
     thread_prefetch_own(&x->mine->entries[(step + AHEAD) % EXCHANGE_DEPTH]);
     struct bell_ref ref = {.event_fd = -1, .fenced = link_self.fenced};
     if (to >= 0) {
@@ -239,7 +247,8 @@ void exchange_publish(struct exchange *x, uint64_t step, int to)
     }
 }
 
-const void *exchange_peek(const struct exchange *x, uint32_t member, uint64_t step, uint32_t *ret_len)
+const void *exchange_peek(const struct exchange *x, uint32_t member, uint64_t step,
+                          uint32_t *ret_len)
 {
     struct exchange_cell *cell = x->cells[member];
     struct exchange_entry *e = &cell->entries[step % EXCHANGE_DEPTH];

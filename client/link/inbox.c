@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Incoming rings. Active ones are looked at in every poll; a ring that has been silent for long becomes quiet and rings the bell
- * instead (proto/bell.h). With few talking peers nothing ever turns quiet and the bell stays silent.
+ * Incoming rings. Active ones are looked at in every poll; a ring that has been silent for long
+ * becomes quiet and rings the bell instead (proto/bell.h). With few talking peers nothing ever
+ * turns quiet and the bell stays silent.
  */
 #include "client/link/link.h"
 
@@ -12,7 +13,8 @@
 
 /* Messages taken from one ring before the next gets its turn. */
 #define BURST 32u
-/* Rings looked at in every poll without asking whether they still talk: their slots stay in the first-level cache. */
+/* Rings looked at in every poll without asking whether they still talk: their slots stay in the
+ * first-level cache. */
 #define ALWAYS_ACTIVE 8u
 /* Polls without a message after which a ring beyond those turns quiet. */
 #define QUIET_AFTER 1024u
@@ -68,13 +70,14 @@ static void activate(struct inbox *box, uint32_t idx)
         r->from_channel = idx >= link_self.n_local;
         if (r->from_channel) {
             ring_consumer_init(&r->consumer,
-                               segment_down_ring(link_self.base, &link_self.layout, link_self.local_rank,
-                                                 idx - link_self.n_local),
+                               segment_down_ring(link_self.base, &link_self.layout,
+                                                 link_self.local_rank, idx - link_self.n_local),
                                &link_self.layout.shape.down);
         } else {
             r->src_world = link_self.local_to_world[idx];
             ring_consumer_init(&r->consumer,
-                               segment_local_ring(link_self.base, &link_self.layout, box->lane, idx, link_self.local_rank),
+                               segment_local_ring(link_self.base, &link_self.layout, box->lane, idx,
+                                                  link_self.local_rank),
                                &link_self.layout.shape.local);
         }
     } else {
@@ -87,7 +90,8 @@ static void activate(struct inbox *box, uint32_t idx)
     box->active[box->n_active++] = idx;
 }
 
-/* A producer that read `active` just before this store publishes without a bell; inbox_poll and inbox_has_news look for that. */
+/* A producer that read `active` just before this store publishes without a bell; inbox_poll and
+ * inbox_has_news look for that. */
 static void deactivate(struct inbox *box, uint32_t position)
 {
     uint32_t idx = box->active[position];
@@ -107,7 +111,8 @@ static int drain(struct inbox *box, struct inbox_ring *r)
         uint32_t len = slot->len;
         const void *payload = ring_payload(&r->consumer, slot, len, slot->data_line);
         uint32_t src = r->from_channel ? slot->peer : r->src_world;
-        /* A slot that points outside its ring was not written by this library: nothing of it is believed. */
+        /* A slot that points outside its ring was not written by this library: nothing of it is
+         * believed. */
         if (__builtin_expect(payload != NULL && src < link_self.n_world, 1))
             box->handle(box->arg, src, slot, len, payload);
         else
@@ -175,7 +180,8 @@ int inbox_poll(struct inbox *box)
 bool inbox_has_news(struct inbox *box)
 {
     for (uint32_t w = first_word(box); w < end_word(box); w++)
-        if (atomic_load_explicit(&link_self.me->bell.rung[w], memory_order_relaxed) & mask_of(box, w))
+        if (atomic_load_explicit(&link_self.me->bell.rung[w], memory_order_relaxed) &
+            mask_of(box, w))
             return true;
     for (uint32_t i = 0; i < box->n_active; i++)
         if (ring_peek(&box->rings[box->active[i]].consumer))
@@ -211,7 +217,8 @@ bool inbox_sleep_announced(void)
 
 void inbox_wake_all(void)
 {
-    /* Cleared first: one that has announced itself and is on its way into the futex must not fall asleep. */
+    /* Cleared first: one that has announced itself and is on its way into the futex must not fall
+     * asleep. */
     atomic_store_explicit(&link_self.me->bell.sleeping, 0, memory_order_seq_cst);
     thread_futex_wake(&link_self.me->bell.sleeping, INT_MAX);
 }

@@ -2,9 +2,10 @@
 /*
  * The link: this rank's rings. Below everything else in the library; unit tests replace it.
  *
- * attach.c gets the segments from the daemon, outbox.c finds the ring that leads to a rank, inbox.c looks at the rings that lead
- * here. Every lane (client/core/lane.h) has an outbox and an inbox of its own, used by the thread that holds its lock; that of lane 0 is the
- * library lock, and lane 0 alone has the rings of the channels. Attaching, leaving and sleeping: with the library lock.
+ * attach.c gets the segments from the daemon, outbox.c finds the ring that leads to a rank, inbox.c
+ * looks at the rings that lead here. Every lane (client/core/lane.h) has an outbox and an inbox of
+ * its own, used by the thread that holds its lock; that of lane 0 is the library lock, and lane 0
+ * alone has the rings of the channels. Attaching, leaving and sleeping: with the library lock.
  */
 #ifndef MOTET_CLIENT_LINK_LINK_H
 #define MOTET_CLIENT_LINK_LINK_H
@@ -33,7 +34,8 @@ struct link {
 };
 extern struct link link_self;
 
-/* Returns 0, -ENOMEM or -EPROTO (environment, daemon or segment do not fit); link_reason then says why. */
+/* Returns 0, -ENOMEM or -EPROTO (environment, daemon or segment do not fit); link_reason then says
+ * why. */
 int link_attach(void);
 const char *link_reason(void);
 /* Waits until the daemon has taken what this rank sent, then leaves. */
@@ -62,18 +64,22 @@ int outbox_init(struct outbox *box, uint32_t lane);
 void outbox_deinit(struct outbox *box);
 /* The ring to a rank of this node. Never NULL; the pointer stays valid. */
 struct ring_producer *outbox_local(struct outbox *box, uint32_t local_rank);
-/* The ring to the channel that leads to a rank of another node now, or NULL while there is no way or the channel has closed the rank.
- * `large`: traffic that may be spread over several channels in proportion to their speed. Lane 0 only. */
-struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node, bool large);
+/* The ring to the channel that leads to a rank of another node now, or NULL while there is no way
+ * or the channel has closed the rank. `large`: traffic that may be spread over several channels in
+ * proportion to their speed. Lane 0 only. */
+struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node,
+                                    bool large);
 
-/* The last message of this rank left through a channel: its thread, perhaps on this very core, has to run before anything can come of it.
- * Set by whoever publishes in lane 0. */
+/* The last message of this rank left through a channel: its thread, perhaps on this very core, has
+ * to run before anything can come of it. Set by whoever publishes in lane 0. */
 extern bool outbox_needs_channel;
 
 /* ---- inbox ---- */
 
-/* Called for each message. The slot and payload are valid during the call; header fields must be read once. */
-typedef void inbox_handler(void *arg, uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload);
+/* Called for each message. The slot and payload are valid during the call; header fields must be
+ * read once. */
+typedef void inbox_handler(void *arg, uint32_t src_world, const struct ring_slot *slot,
+                           uint32_t len, const void *payload);
 
 struct inbox_ring;
 
@@ -96,9 +102,10 @@ int inbox_poll(struct inbox *box);
 bool inbox_has_news(struct inbox *box);
 
 /*
- * Sleeping, in three steps, because a thread that sleeps must not hold the library lock: announce it and look at every inbox once more,
- * sleep until a producer rings or timeout_ns is over, and take the announcement back. First and last with the lock.
- * Threads share one bell; whoever takes news or an announcement away while others sleep must wake them.
+ * Sleeping, in three steps, because a thread that sleeps must not hold the library lock: announce
+ * it and look at every inbox once more, sleep until a producer rings or timeout_ns is over, and
+ * take the announcement back. First and last with the lock. Threads share one bell; whoever takes
+ * news or an announcement away while others sleep must wake them.
  */
 void inbox_sleep_begin(void);
 void inbox_sleep(uint64_t timeout_ns);

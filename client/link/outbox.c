@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Outgoing rings: one per rank of this node, one per channel; made ready at first use, so silent pairs cost nothing. */
+/* Outgoing rings: one per rank of this node, one per channel; made ready at first use, so silent
+ * pairs cost nothing. */
 #include "client/link/link.h"
 
 #include <stdlib.h>
@@ -10,8 +11,10 @@ int outbox_init(struct outbox *box, uint32_t lane)
 {
     uint32_t n = link_self.n_local + (lane == 0 ? link_self.n_channels : 0);
 
-    *box = (struct outbox){
-        .lane = lane, .n = n, .producers = calloc(n, sizeof *box->producers), .ready = calloc(n, sizeof *box->ready)};
+    *box = (struct outbox){.lane = lane,
+                           .n = n,
+                           .producers = calloc(n, sizeof *box->producers),
+                           .ready = calloc(n, sizeof *box->ready)};
     return box->producers && box->ready ? 0 : -1;
 }
 
@@ -25,7 +28,8 @@ void outbox_deinit(struct outbox *box)
     *box = (struct outbox){0};
 }
 
-static void make_ready(struct outbox *box, uint32_t idx, void *ring, const struct ring_shape *shape, const struct bell_ref *bell)
+static void make_ready(struct outbox *box, uint32_t idx, void *ring, const struct ring_shape *shape,
+                       const struct bell_ref *bell)
 {
     uint32_t *data_end = calloc(shape->n_slots, sizeof *data_end);
 
@@ -45,7 +49,8 @@ struct ring_producer *outbox_local(struct outbox *box, uint32_t local_rank)
             .fenced = link_self.fenced,
         };
         make_ready(box, local_rank,
-                   segment_local_ring(link_self.base, &link_self.layout, box->lane, link_self.local_rank, local_rank),
+                   segment_local_ring(link_self.base, &link_self.layout, box->lane,
+                                      link_self.local_rank, local_rank),
                    &link_self.layout.shape.local, &bell);
     }
     return &box->producers[local_rank];
@@ -64,8 +69,10 @@ static struct ring_producer *channel_ring(struct outbox *box, uint32_t channel)
             .event_fd = link_self.event_fds[channel],
             .fenced = link_self.fenced,
         };
-        make_ready(box, idx, segment_up_ring(link_self.base, &link_self.layout, link_self.local_rank, channel),
-                   &link_self.layout.shape.up, &bell);
+        make_ready(
+            box, idx,
+            segment_up_ring(link_self.base, &link_self.layout, link_self.local_rank, channel),
+            &link_self.layout.shape.up, &bell);
     }
     return &box->producers[idx];
 }
@@ -73,10 +80,13 @@ static struct ring_producer *channel_ring(struct outbox *box, uint32_t channel)
 static bool is_closed(uint32_t channel, uint32_t world_rank)
 {
     return channel < link_self.n_channels &&
-           atomic_load_explicit(&segment_closed_at(link_self.base, &link_self.layout, channel)[world_rank], memory_order_relaxed) != 0;
+           atomic_load_explicit(
+               &segment_closed_at(link_self.base, &link_self.layout, channel)[world_rank],
+               memory_order_relaxed) != 0;
 }
 
-struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node, bool large)
+struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node,
+                                    bool large)
 {
     uint32_t slot = segment_node_at(link_self.base, &link_self.layout, node)->slot;
 
@@ -85,7 +95,8 @@ struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uin
     const struct hop_entry *entry = &link_self.hops->entries[slot];
     hop_word way = atomic_load_explicit(&entry->quick, memory_order_relaxed);
     if (large) {
-        /* A low-discrepancy walk through 0..65535 (golden ratio) takes each way in proportion to its share. */
+        /* A low-discrepancy walk through 0..65535 (golden ratio) takes each way in proportion to
+         * its share. */
         uint16_t at = (uint16_t)(box->spread += 40503);
         for (uint32_t i = 0; i < HOP_MAX_WIDE; i++) {
             hop_word wide = atomic_load_explicit(&entry->wide[i], memory_order_relaxed);
@@ -97,5 +108,7 @@ struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uin
             at = (uint16_t)(at - hop_share(wide));
         }
     }
-    return way == HOP_NONE || is_closed(hop_channel(way), world_rank) ? NULL : channel_ring(box, hop_channel(way));
+    return way == HOP_NONE || is_closed(hop_channel(way), world_rank)
+               ? NULL
+               : channel_ring(box, hop_channel(way));
 }

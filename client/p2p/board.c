@@ -15,7 +15,9 @@ void board_init(struct engine *e)
     list_init(&e->deferred);
     e->n_returned = e->max_returned = 0;
     e->returned = NULL;
-    records = link_self.base ? segment_board_at(link_self.base, &link_self.layout, link_self.local_rank) : NULL;
+    records = link_self.base
+                  ? segment_board_at(link_self.base, &link_self.layout, link_self.local_rank)
+                  : NULL;
     n_records = link_self.base ? link_self.layout.shape.board_records : 0;
 }
 
@@ -37,8 +39,8 @@ static struct queue_record *take(struct engine *e)
     do
         if (high >= n_records)
             return NULL;
-    while (!atomic_compare_exchange_weak_explicit(&link_self.me->board_high, &high, high + 1, memory_order_release,
-                                                  memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&link_self.me->board_high, &high, high + 1,
+                                                  memory_order_release, memory_order_relaxed));
     return &records[high];
 }
 
@@ -80,7 +82,8 @@ void board_show_unexpected(struct engine *e, struct unexpected *u)
     show(r, QUEUE_UNEXPECTED);
 }
 
-void board_show_wait(struct engine *e, struct queue_record **record, uint32_t context, int peer, int32_t peer_world, int tag)
+void board_show_wait(struct engine *e, struct queue_record **record, uint32_t context, int peer,
+                     int32_t peer_world, int tag)
 {
     struct queue_record *r = *record;
 
@@ -144,7 +147,8 @@ void board_defer(struct transfer *t)
 static void add(_Atomic uint64_t *counter, uint64_t *n)
 {
     /* relaxed: the library lock is held, and the daemon wants no order. */
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + *n, memory_order_relaxed);
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + *n,
+                          memory_order_relaxed);
     *n = 0;
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffered sends (MPI-5.0 section 3.6). The message is packed into memory of the library and sent from there; the buffer that the
- * user attached is the budget: a message takes its bytes and the size of its record of it until it has left. That is less than the
- * MPI_BSEND_OVERHEAD that a program has to reckon with, and programs that reckon with less are common. With MPI_BUFFER_AUTOMATIC
- * there is no limit.
+ * Buffered sends (MPI-5.0 section 3.6). The message is packed into memory of the library and sent
+ * from there; the buffer that the user attached is the budget: a message takes its bytes and the
+ * size of its record of it until it has left. That is less than the MPI_BSEND_OVERHEAD that a
+ * program has to reckon with, and programs that reckon with less are common. With
+ * MPI_BUFFER_AUTOMATIC there is no limit.
  *
- * The send of a message is released as soon as it is started, so that it destroys itself when it is complete; that gives back the
- * budget and completes the flushes that waited for it. Nobody has to look for messages that have left.
+ * The send of a message is released as soon as it is started, so that it destroys itself when it is
+ * complete; that gives back the budget and completes the flushes that waited for it. Nobody has to
+ * look for messages that have left.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -38,7 +40,8 @@ struct buffered {
 
 #define MESSAGE_OVERHEAD (int)sizeof(struct buffered)
 
-static_assert(sizeof(struct buffered) <= MPI_BSEND_OVERHEAD, "a program that reckons with MPI_BSEND_OVERHEAD has enough");
+static_assert(sizeof(struct buffered) <= MPI_BSEND_OVERHEAD,
+              "a program that reckons with MPI_BSEND_OVERHEAD has enough");
 
 /* A nonblocking flush: complete when all messages before number `end` have left. */
 struct flush {
@@ -59,7 +62,8 @@ static bool has_left(const struct buffer_pool *pool, uint64_t end)
 static void leave_pool(struct object *object)
 {
     struct request *r = (struct request *)object;
-    struct buffered *m = (struct buffered *)((uint8_t *)transfer_of(r)->buf - offsetof(struct buffered, data));
+    struct buffered *m =
+        (struct buffered *)((uint8_t *)transfer_of(r)->buf - offsetof(struct buffered, data));
     struct buffer_pool *pool = m->pool;
 
     pool->used -= m->cost;
@@ -107,7 +111,8 @@ static const struct request_ops flush_ops = {.destroy = flush_destroy};
 static int start_flush(struct buffer_pool *pool, struct request **ret_request)
 {
     if (!pool || list_empty(&pool->messages))
-        return request_publish(request_new_complete(NULL, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, ret_request), ret_request);
+        return request_publish(
+            request_new_complete(NULL, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, ret_request), ret_request);
     struct flush *f = malloc(sizeof *f);
     if (!f)
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
@@ -125,7 +130,8 @@ static int attach(struct buffer_pool **pool, void *buffer, MPI_Count size)
     *pool = malloc(sizeof **pool);
     if (!*pool)
         return err_set(MPI_ERR_NO_MEM, "no memory to attach a buffer");
-    **pool = (struct buffer_pool){.address = buffer, .size = buffer == MPI_BUFFER_AUTOMATIC ? -1 : size};
+    **pool =
+        (struct buffer_pool){.address = buffer, .size = buffer == MPI_BUFFER_AUTOMATIC ? -1 : size};
     list_init(&(*pool)->messages);
     list_init(&(*pool)->flushes);
     return MPI_SUCCESS;
@@ -154,7 +160,8 @@ static struct buffer_pool *pool_for(const struct comm *comm)
     return comm->session && comm->session->buffer ? comm->session->buffer : process_pool;
 }
 
-static int send_buffered(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm)
+static int send_buffered(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
+                         struct comm *comm)
 {
     struct buffer_pool *pool = pool_for(comm);
     MPI_Count n_bytes = count * type->size;
@@ -167,20 +174,25 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
     if (pool->size >= 0 && pool->used + cost > pool->size) {
         progress_poll();
         if (pool->used + cost > pool->size)
-            return err_set(MPI_ERR_BUFFER, "a message of %lld bytes and %d of overhead does not fit: %lld of %lld bytes of the "
-                           "attached buffer are in use", (long long)n_bytes, MESSAGE_OVERHEAD, (long long)pool->used,
+            return err_set(MPI_ERR_BUFFER,
+                           "a message of %lld bytes and %d of overhead does not fit: %lld of %lld "
+                           "bytes of the "
+                           "attached buffer are in use",
+                           (long long)n_bytes, MESSAGE_OVERHEAD, (long long)pool->used,
                            (long long)pool->size);
     }
     struct buffered *m = malloc(sizeof *m + (size_t)n_bytes);
     struct engine *e = engine_of(comm);
     engine_enter(e);
-    struct transfer *t = m ? transfer_new(TRANSFER_SEND, m->data, n_bytes, datatype_from_handle(MPI_BYTE), dest, tag, comm,
-                                          P2P_CONTEXT_USER, false)
-                           : NULL;
+    struct transfer *t =
+        m ? transfer_new(TRANSFER_SEND, m->data, n_bytes, datatype_from_handle(MPI_BYTE), dest, tag,
+                         comm, P2P_CONTEXT_USER, false)
+          : NULL;
     if (!t) {
         engine_leave(e);
         free(m);
-        return err_set(MPI_ERR_NO_MEM, "no memory for a buffered message of %lld bytes", (long long)n_bytes);
+        return err_set(MPI_ERR_NO_MEM, "no memory for a buffered message of %lld bytes",
+                       (long long)n_bytes);
     }
     transfer_pack_all(type, count, buf, m->data, (size_t)n_bytes);
     m->pool = pool;
@@ -195,13 +207,14 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
     return MPI_SUCCESS;
 }
 
-int mpi_bsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm)
+int mpi_bsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
+              struct comm *comm)
 {
     return send_buffered(buf, count, datatype, dest, tag, comm);
 }
 
-int mpi_ibsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,
-               struct request **ret_request)
+int mpi_ibsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
+               struct comm *comm, struct request **ret_request)
 {
     int err = send_buffered(buf, count, datatype, dest, tag, comm);
 
@@ -241,8 +254,8 @@ static int bsend_start(struct request *r)
 
 static const struct request_ops bsend_ops = {.destroy = bsend_destroy, .start = bsend_start};
 
-int mpi_bsend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,
-                   struct request **ret_request)
+int mpi_bsend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
+                   struct comm *comm, struct request **ret_request)
 {
     struct bsend_request *b = malloc(sizeof *b);
 

@@ -29,7 +29,8 @@ static bool has_news(struct lane *lane)
     return lane->engine->inbox.rings && inbox_has_news(&lane->engine->inbox);
 }
 
-/* The sender of a joint copy does not ring when its last chunk is done, and nobody rings for room in a ring. */
+/* The sender of a joint copy does not ring when its last chunk is done, and nobody rings for room
+ * in a ring. */
 static bool impatient(struct lane *lane)
 {
     return lane->engine->n_waiting > 0 || lane->engine->n_joining > 0;
@@ -40,7 +41,8 @@ static void idle(struct lane *lane)
     board_publish(lane->engine);
 }
 
-static const struct lane_ops ops = {.poll = poll, .has_news = has_news, .impatient = impatient, .idle = idle};
+static const struct lane_ops ops = {
+    .poll = poll, .has_news = has_news, .impatient = impatient, .idle = idle};
 
 static int make(struct lane *lane)
 {
@@ -55,7 +57,8 @@ static int make(struct lane *lane)
     board_init(e);
     if (match_init(&e->match) || outbound_init(e))
         return MPI_ERR_NO_MEM;
-    if (link_self.base && (outbox_init(&e->outbox, lane->index) || inbox_init(&e->inbox, lane->index, inbound_message, e)))
+    if (link_self.base && (outbox_init(&e->outbox, lane->index) ||
+                           inbox_init(&e->inbox, lane->index, inbound_message, e)))
         return MPI_ERR_NO_MEM;
     return MPI_SUCCESS;
 }

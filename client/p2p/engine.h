@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine: all that the point-to-point layer keeps for one lane (client/core/lane.h): rings, match tables, peers, transfers,
- * rendezvous, records on the board. Whoever calls anything that takes an engine, or a transfer, peer or message of it, holds the lane's
- * lock.
+ * The engine: all that the point-to-point layer keeps for one lane (client/core/lane.h): rings,
+ * match tables, peers, transfers, rendezvous, records on the board. Whoever calls anything that
+ * takes an engine, or a transfer, peer or message of it, holds the lane's lock.
  *
  * Engine 0 talks to every rank, the others only to ranks of this node.
  */
@@ -30,7 +30,8 @@ struct engine {
     struct match match;
     struct peer **peers; /* by world rank; NULL until the first message */
 
-    /* outbound.c: peers with something waiting; their number, and that of the transfers in the lists of rendezvous.c. */
+    /* outbound.c: peers with something waiting; their number, and that of the transfers in the
+     * lists of rendezvous.c. */
     struct list busy_peers;
     int n_waiting;
 
@@ -53,7 +54,8 @@ struct engine {
     struct list joining; /* receives that wait for the sender's last chunks */
     int n_offers, n_joining;
 
-    /* board.c: indices of records that were used and given back; blocking receives that may enter the board. */
+    /* board.c: indices of records that were used and given back; blocking receives that may enter
+     * the board. */
     uint32_t *returned, n_returned, max_returned;
     struct list deferred;
 

@@ -23,7 +23,8 @@ struct envelope {
     const void *payload;
 };
 
-/* An ordered message that overtook another one on the way (different networks, resending). The node is first (peer_deinit). */
+/* An ordered message that overtook another one on the way (different networks, resending). The node
+ * is first (peer_deinit). */
 struct early_message {
     struct list link;
     struct envelope envelope;
@@ -38,9 +39,11 @@ static inline void count_received(struct engine *e, uint64_t bytes)
         return;
     }
     struct segment_rank *me = link_self.me;
-    atomic_store_explicit(&me->recv_msgs, atomic_load_explicit(&me->recv_msgs, memory_order_relaxed) + 1,
+    atomic_store_explicit(&me->recv_msgs,
+                          atomic_load_explicit(&me->recv_msgs, memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    atomic_store_explicit(&me->recv_bytes, atomic_load_explicit(&me->recv_bytes, memory_order_relaxed) + bytes,
+    atomic_store_explicit(&me->recv_bytes,
+                          atomic_load_explicit(&me->recv_bytes, memory_order_relaxed) + bytes,
                           memory_order_relaxed);
 }
 
@@ -53,7 +56,8 @@ static inline void matched(struct transfer *t, uint32_t src_world, int32_t sourc
     t->world = src_world;
 }
 
-static inline void deliver_eager(struct transfer *t, uint32_t src_world, int32_t source, int32_t tag, const void *payload, uint32_t len)
+static inline void deliver_eager(struct transfer *t, uint32_t src_world, int32_t source,
+                                 int32_t tag, const void *payload, uint32_t len)
 {
     matched(t, src_world, source, tag);
     int error = transfer_check_length(t, len);
@@ -64,7 +68,8 @@ static inline void deliver_eager(struct transfer *t, uint32_t src_world, int32_t
     transfer_complete(t, error);
 }
 
-static bool split_rts(const struct envelope *e, struct msg_rts *ret_rts, const void **ret_first, uint32_t *ret_len)
+static bool split_rts(const struct envelope *e, struct msg_rts *ret_rts, const void **ret_first,
+                      uint32_t *ret_len)
 {
     if (e->len < sizeof *ret_rts)
         return false;
@@ -84,8 +89,8 @@ static void keep_unexpected(const struct envelope *e)
         return;
     struct unexpected *u = malloc(sizeof *u + len);
     if (!u) {
-        fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n", link_self.world_rank, len,
-                e->src_world);
+        fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n",
+                link_self.world_rank, len, e->src_world);
         abort();
     }
     *u = (struct unexpected){
@@ -118,7 +123,9 @@ static void arrived(const struct envelope *e)
         if (split_rts(e, &rts, &first, &first_len))
             rendezvous_accept(t, peer_get(e->engine, e->src_world), &rts, first, first_len);
         else
-            transfer_complete(t, err_set(MPI_ERR_INTERN, "a malformed announcement came from rank %u", e->src_world));
+            transfer_complete(t,
+                              err_set(MPI_ERR_INTERN, "a malformed announcement came from rank %u",
+                                      e->src_world));
     }
 }
 
@@ -127,8 +134,8 @@ static void keep_early(struct peer *p, const struct envelope *e)
     struct early_message *m = malloc(sizeof *m + e->len);
 
     if (!m) {
-        fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n", link_self.world_rank,
-                e->len, e->src_world);
+        fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n",
+                link_self.world_rank, e->len, e->src_world);
         abort();
     }
     m->envelope = *e;
@@ -136,13 +143,14 @@ static void keep_early(struct peer *p, const struct envelope *e)
     /* From the back: most overtake few. */
     struct list *where = &p->early;
     while (where->prev != &p->early &&
-           (int32_t)(list_entry(where->prev, struct early_message, link)->envelope.order - e->order) > 0)
+           (int32_t)(list_entry(where->prev, struct early_message, link)->envelope.order -
+                     e->order) > 0)
         where = where->prev;
     list_insert_before(where, &m->link);
 }
 
-/* Restores the order in which a remote rank sent (MPI-5.0 section 3.5, nonovertaking): the daemon delivers each message once but
- * lets packets of different ways overtake one another. */
+/* Restores the order in which a remote rank sent (MPI-5.0 section 3.5, nonovertaking): the daemon
+ * delivers each message once but lets packets of different ways overtake one another. */
 static void in_order(const struct envelope *e)
 {
     struct peer *p = peer_get(e->engine, e->src_world);
@@ -178,8 +186,8 @@ static void on_credit(const struct envelope *e)
     p->eager_out -= credit.bytes < p->eager_out ? credit.bytes : p->eager_out;
 }
 
-static void any_message(struct engine *engine, uint32_t src_world, const struct ring_slot *slot, uint8_t kind, uint32_t len,
-                        const void *payload)
+static void any_message(struct engine *engine, uint32_t src_world, const struct ring_slot *slot,
+                        uint8_t kind, uint32_t len, const void *payload)
 {
     struct envelope e = {
         .engine = engine,
@@ -205,7 +213,8 @@ static void any_message(struct engine *engine, uint32_t src_world, const struct 
         break;
     case MSG_DATA:
         count_received(e.engine, len);
-        rendezvous_on_data(e.engine, src_world, e.context, (uint32_t)e.tag | (uint64_t)slot->order << 32, payload, len);
+        rendezvous_on_data(e.engine, src_world, e.context,
+                           (uint32_t)e.tag | (uint64_t)slot->order << 32, payload, len);
         break;
     case MSG_PULL: {
         struct msg_pull pull;
@@ -222,12 +231,14 @@ static void any_message(struct engine *engine, uint32_t src_world, const struct 
         on_credit(&e);
         break;
     default:
-        /* Not written by this library: dropped, as whoever wrote it can only have hurt its own job. */
+        /* Not written by this library: dropped, as whoever wrote it can only have hurt its own
+         * job. */
         break;
     }
 }
 
-void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot, uint32_t len, const void *payload)
+void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot, uint32_t len,
+                     const void *payload)
 {
     struct engine *engine = arg;
     uint8_t kind = slot->kind;

@@ -8,14 +8,16 @@
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
 
-/* Below this the hand-shake costs more than the second core brings (bench/run --only node). Who waits for several messages, or takes part in a
- * collective, does well without it up to the second limit: then everybody has something to copy. */
+/* Below this the hand-shake costs more than the second core brings (bench/run --only node). Who
+ * waits for several messages, or takes part in a collective, does well without it up to the second
+ * limit: then everybody has something to copy. */
 #define JOINT_MIN_BYTES        (64u << 10)
 #define JOINT_MIN_WINDOW_BYTES (512u << 10)
-/* An eighth of the message: large enough that a system call is cheap beside it, small enough that nobody waits long for the other's last one. */
+/* An eighth of the message: large enough that a system call is cheap beside it, small enough that
+ * nobody waits long for the other's last one. */
 #define JOINT_MIN_CHUNK_BYTES (16u << 10)
 #define JOINT_MAX_CHUNK_BYTES (128u << 10)
-#define JOINT_FAILED      UINT32_MAX
+#define JOINT_FAILED          UINT32_MAX
 /* Offers looked at in one poll: messages are matched nearly in order. */
 #define OFFERS_PER_POLL 4
 
@@ -29,7 +31,9 @@ static MPI_Count chunk_bytes(MPI_Count bytes)
 {
     MPI_Count part = bytes / 8;
 
-    return part < JOINT_MIN_CHUNK_BYTES ? JOINT_MIN_CHUNK_BYTES : part > JOINT_MAX_CHUNK_BYTES ? JOINT_MAX_CHUNK_BYTES : part;
+    return part < JOINT_MIN_CHUNK_BYTES   ? JOINT_MIN_CHUNK_BYTES
+           : part > JOINT_MAX_CHUNK_BYTES ? JOINT_MAX_CHUNK_BYTES
+                                          : part;
 }
 
 static uint32_t n_chunks(MPI_Count bytes)
@@ -78,7 +82,8 @@ uint32_t joint_offer(struct transfer *t)
     return board_index(r);
 }
 
-/* Copies one chunk to the receiver. Returns false when there is nothing to do for this offer now. */
+/* Copies one chunk to the receiver. Returns false when there is nothing to do for this offer
+ * now. */
 static bool help(struct transfer *t)
 {
     struct queue_record *r = t->record;
@@ -93,9 +98,11 @@ static bool help(struct transfer *t)
         return false;
     }
     size_t len, off = chunk_at(t->bytes, chunk, &len);
-    struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off, .iov_len = len};
+    struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off,
+                          .iov_len = len};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)(target + off), .iov_len = len};
-    ssize_t put = process_vm_writev(peer_pid(peer_get(t->engine, t->world)), &local, 1, &remote, 1, 0);
+    ssize_t put =
+        process_vm_writev(peer_pid(peer_get(t->engine, t->world)), &local, 1, &remote, 1, 0);
     uint32_t done = atomic_load_explicit(&r->joint_done, memory_order_relaxed);
     if (put != (ssize_t)len) {
         done = JOINT_FAILED;
@@ -111,10 +118,12 @@ static bool help(struct transfer *t)
 /* ---- receiver ---- */
 
 /* Reads one chunk out of the sender's memory. */
-static bool read_chunk(const struct transfer *t, const struct peer *p, uint64_t address, uint32_t chunk)
+static bool read_chunk(const struct transfer *t, const struct peer *p, uint64_t address,
+                       uint32_t chunk)
 {
     size_t len, off = chunk_at(t->total, chunk, &len);
-    struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off, .iov_len = len};
+    struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off,
+                          .iov_len = len};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)(address + off), .iov_len = len};
 
     return process_vm_readv(peer_pid(p), &local, 1, &remote, 1, 0) == (ssize_t)len;
@@ -149,7 +158,9 @@ bool joint_receive(struct transfer *t, struct peer *p, const struct msg_rts *rts
     t->joint_record = rts->record;
     t->joint_address = rts->address;
     /* release: pairs with the acquire in help. */
-    atomic_store_explicit(&r->joint_target, (uint64_t)(uintptr_t)datatype_run_start(t->type, t->buf), memory_order_release);
+    atomic_store_explicit(&r->joint_target,
+                          (uint64_t)(uintptr_t)datatype_run_start(t->type, t->buf),
+                          memory_order_release);
     while ((chunk = atomic_fetch_add_explicit(&r->joint_next, 1, memory_order_relaxed)) < n) {
         /* What was readable a moment ago fails only if the sender is dying, and the job with it. */
         if (read_chunk(t, p, rts->address, chunk))

@@ -9,7 +9,8 @@
 
 static uint32_t hash(uint32_t context, int32_t source, int32_t tag)
 {
-    uint32_t h = context * 0x9e3779b1u ^ (uint32_t)source * 0x85ebca6bu ^ (uint32_t)tag * 0xc2b2ae35u;
+    uint32_t h =
+        context * 0x9e3779b1u ^ (uint32_t)source * 0x85ebca6bu ^ (uint32_t)tag * 0xc2b2ae35u;
     return h ^ h >> 15;
 }
 
@@ -25,7 +26,8 @@ static int table_init(struct match_table *t, uint32_t n_buckets)
     return MPI_SUCCESS;
 }
 
-/* Twice the buckets. Chains keep their order because they are moved from the front. Without memory the table stays as it is. */
+/* Twice the buckets. Chains keep their order because they are moved from the front. Without memory
+ * the table stays as it is. */
 static void table_grow(struct match_table *t)
 {
     struct match_table bigger;
@@ -36,7 +38,8 @@ static void table_grow(struct match_table *t)
         list_foreach_safe(it, &t->buckets[i]) {
             struct match_node *node = list_entry(it, struct match_node, bucket);
             list_remove(it);
-            list_append(&bigger.buckets[hash(node->context, node->source, node->tag) & bigger.mask], it);
+            list_append(&bigger.buckets[hash(node->context, node->source, node->tag) & bigger.mask],
+                        it);
         }
     }
     bigger.n = t->n;
@@ -60,7 +63,8 @@ static void table_remove(struct match_table *t, struct match_node *node)
 }
 
 /* The oldest entry with exactly this key. */
-static struct match_node *table_find(const struct match_table *t, uint32_t context, int32_t source, int32_t tag)
+static struct match_node *table_find(const struct match_table *t, uint32_t context, int32_t source,
+                                     int32_t tag)
 {
     list_foreach(it, &t->buckets[hash(context, source, tag) & t->mask]) {
         struct match_node *node = list_entry(it, struct match_node, bucket);
@@ -131,7 +135,8 @@ struct transfer *match_arrived(struct match *m, uint32_t context, int32_t source
             m->n_any_tag ? table_find(&m->posted, context, source, MPI_ANY_TAG) : NULL,
             m->n_any_both ? table_find(&m->posted, context, MPI_ANY_SOURCE, MPI_ANY_TAG) : NULL,
         };
-        /* MPI_ANY_TAG takes the user's messages only; those of the library have contexts of their own, so no more is to check. */
+        /* MPI_ANY_TAG takes the user's messages only; those of the library have contexts of their
+         * own, so no more is to check. */
         for (int i = 0; i < 3; i++)
             if (others[i] && (!best || others[i]->stamp < best->stamp))
                 best = others[i];
@@ -155,7 +160,8 @@ void match_add_unexpected(struct match *m, struct unexpected *u)
     m->n_unexpected++;
 }
 
-struct unexpected *match_find_unexpected(struct match *m, uint32_t context, int32_t source, int32_t tag)
+struct unexpected *match_find_unexpected(struct match *m, uint32_t context, int32_t source,
+                                         int32_t tag)
 {
     if (source != MPI_ANY_SOURCE && tag != MPI_ANY_TAG) {
         struct match_node *node = table_find(&m->unexpected, context, source, tag);

@@ -2,10 +2,11 @@
 /*
  * Matching: which receive takes which message (MPI-5.0 section 3.5).
  *
- * Posted receives and unexpected messages each lie in a hash table keyed by (context, source, tag), wildcards under their literal
- * values. A message looks up at most four keys (exact, any source, any tag, both), the last three only while such receives are
- * posted, and takes the oldest of the heads found; so 10,000 unmatched receives cost what none cost. A receive with wildcards walks
- * the unexpected messages of its context in the order of arrival.
+ * Posted receives and unexpected messages each lie in a hash table keyed by (context, source, tag),
+ * wildcards under their literal values. A message looks up at most four keys (exact, any source,
+ * any tag, both), the last three only while such receives are posted, and takes the oldest of the
+ * heads found; so 10,000 unmatched receives cost what none cost. A receive with wildcards walks the
+ * unexpected messages of its context in the order of arrival.
  */
 #ifndef MOTET_CLIENT_P2P_MATCH_H
 #define MOTET_CLIENT_P2P_MATCH_H
@@ -22,9 +23,10 @@
 struct transfer;
 
 struct match_node {
-    struct list bucket;  /* in the hash table */
-    struct list arrival; /* unexpected messages: in the list of the context's hash class, oldest first */
-    uint64_t stamp;      /* order of posting or arrival */
+    struct list bucket; /* in the hash table */
+    struct list
+        arrival;    /* unexpected messages: in the list of the context's hash class, oldest first */
+    uint64_t stamp; /* order of posting or arrival */
     uint32_t context;
     int32_t source;
     int32_t tag;
@@ -42,8 +44,8 @@ struct unexpected {
     struct queue_record *record;
     uint8_t kind; /* enum unexpected_kind */
     uint32_t src_world;
-    uint32_t len;        /* of the payload */
-    MPI_Count bytes;     /* of the whole message */
+    uint32_t len;    /* of the payload */
+    MPI_Count bytes; /* of the whole message */
     struct msg_rts rts;
     struct transfer *self;
     uint8_t payload[];
@@ -60,7 +62,8 @@ struct match_table {
 /* The two queues of one engine. */
 struct match {
     struct match_table posted, unexpected;
-    struct list arrivals[MATCH_CONTEXT_CLASSES]; /* unexpected messages by context modulo, oldest first */
+    struct list
+        arrivals[MATCH_CONTEXT_CLASSES]; /* unexpected messages by context modulo, oldest first */
     uint32_t n_any_source, n_any_tag, n_any_both;
     uint32_t n_unexpected;
     uint64_t next_stamp;
@@ -80,7 +83,8 @@ struct transfer *match_arrived(struct match *m, uint32_t context, int32_t source
 /* Adds an unexpected message. */
 void match_add_unexpected(struct match *m, struct unexpected *u);
 /* The oldest unexpected message that fits; wildcards allowed. It stays. */
-struct unexpected *match_find_unexpected(struct match *m, uint32_t context, int32_t source, int32_t tag);
+struct unexpected *match_find_unexpected(struct match *m, uint32_t context, int32_t source,
+                                         int32_t tag);
 /* Takes it off the table. */
 void match_remove_unexpected(struct match *m, struct unexpected *u);
 

@@ -44,15 +44,17 @@ static inline void count_sent(struct engine *e, uint64_t bytes)
     }
     struct segment_rank *me = link_self.me;
     /* One writer: plain read, relaxed store. */
-    atomic_store_explicit(&me->sent_msgs, atomic_load_explicit(&me->sent_msgs, memory_order_relaxed) + 1,
+    atomic_store_explicit(&me->sent_msgs,
+                          atomic_load_explicit(&me->sent_msgs, memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    atomic_store_explicit(&me->sent_bytes, atomic_load_explicit(&me->sent_bytes, memory_order_relaxed) + bytes,
+    atomic_store_explicit(&me->sent_bytes,
+                          atomic_load_explicit(&me->sent_bytes, memory_order_relaxed) + bytes,
                           memory_order_relaxed);
 }
 
 /* Fills the header of an ordered message and publishes it. */
-static inline void publish(struct peer *p, struct ring_producer *ring, struct ring_slot *slot, uint8_t kind, uint32_t context,
-                           int32_t source, int32_t tag)
+static inline void publish(struct peer *p, struct ring_producer *ring, struct ring_slot *slot,
+                           uint8_t kind, uint32_t context, int32_t source, int32_t tag)
 {
     slot->kind = kind;
     slot->context = context;
@@ -71,8 +73,9 @@ static inline void publish(struct peer *p, struct ring_producer *ring, struct ri
     ring_publish(ring);
 }
 
-static inline bool try_eager(struct peer *p, const void *buf, MPI_Count bytes, const struct datatype *type,
-                             MPI_Count count, const struct comm *comm, uint32_t context, int tag)
+static inline bool try_eager(struct peer *p, const void *buf, MPI_Count bytes,
+                             const struct datatype *type, MPI_Count count, const struct comm *comm,
+                             uint32_t context, int tag)
 {
     void *payload;
 
@@ -92,8 +95,9 @@ static inline bool try_eager(struct peer *p, const void *buf, MPI_Count bytes, c
     return true;
 }
 
-bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes, const struct datatype *type, MPI_Count count,
-                        const struct comm *comm, uint32_t context, int tag)
+bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes,
+                        const struct datatype *type, MPI_Count count, const struct comm *comm,
+                        uint32_t context, int tag)
 {
     /* Nothing overtakes what waits. */
     return list_empty(&p->pending) && try_eager(p, buf, bytes, type, count, comm, context, tag);
@@ -118,7 +122,8 @@ static bool try_announce(struct peer *p, struct transfer *t)
         rts.flags |= MSG_RTS_SAME_NODE;
         rts.address = (uint64_t)(uintptr_t)datatype_run_start(t->type, t->buf);
     } else if (!p->local && p->eager_out + p->eager_limit <= PEER_EAGER_ALLOWANCE) {
-        /* The first packet's worth rides along: it covers half of the round trip that the grant takes. */
+        /* The first packet's worth rides along: it covers half of the round trip that the grant
+         * takes. */
         uint64_t room = p->eager_limit - sizeof rts;
         first = (uint32_t)((uint64_t)t->bytes < room ? (uint64_t)t->bytes : room);
     }
@@ -187,7 +192,8 @@ static bool try_control(struct peer *p, const struct control_message *m)
     return true;
 }
 
-void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void *body, uint32_t len)
+void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void *body,
+                      uint32_t len)
 {
     struct control_message m = {.kind = kind, .context = context, .len = len};
 
@@ -197,7 +203,8 @@ void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void
         return;
     struct control_message *kept = malloc(sizeof *kept);
     if (!kept) {
-        fprintf(stderr, "motet: rank %u: no memory for a message to rank %u\n", link_self.world_rank, p->world);
+        fprintf(stderr, "motet: rank %u: no memory for a message to rank %u\n",
+                link_self.world_rank, p->world);
         abort();
     }
     *kept = m;

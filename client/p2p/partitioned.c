@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Partitioned communication (MPI-5.0 chapter 4): a persistent transfer whose parts are released one by one.
+ * Partitioned communication (MPI-5.0 chapter 4): a persistent transfer whose parts are released one
+ * by one.
  *
- * The partitions of the sender are messages of their own in a context of their own, so nothing waits for the
- * slowest part and the usual protocols carry them. When a send is set up it announces itself under the user's
- * tag: how many parts, how long, and the tags they will have, a range of negative numbers that this process
- * uses for no other send. Announcements meet receives in the order in which both were set up, which is what
- * the standard asks; from the first start on, the receiver posts one receive for each of the sender's parts,
- * straight into its buffer where their borders are borders of its elements. The k-th start of one side meets
- * the k-th start of the other, since messages of a tag keep their order.
+ * The partitions of the sender are messages of their own in a context of their own, so nothing
+ * waits for the slowest part and the usual protocols carry them. When a send is set up it announces
+ * itself under the user's tag: how many parts, how long, and the tags they will have, a range of
+ * negative numbers that this process uses for no other send. Announcements meet receives in the
+ * order in which both were set up, which is what the standard asks; from the first start on, the
+ * receiver posts one receive for each of the sender's parts, straight into its buffer where their
+ * borders are borders of its elements. The k-th start of one side meets the k-th start of the
+ * other, since messages of a tag keep their order.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -40,7 +42,8 @@ struct partitioned {
 
     int error; /* that no start can heal: the two sides do not fit */
 
-    /* The messages: the sender's partitions. A receiver knows of them when `announcement` has come. */
+    /* The messages: the sender's partitions. A receiver knows of them when `announcement` has
+     * come. */
     int n_parts, n_done;    /* the first n_done are finished */
     struct request **parts; /* NULL: not sent yet, or finished */
     struct transfer *setup; /* receiver: until the announcement has come */
@@ -54,7 +57,8 @@ static int n_running;
 
 /* ---- announcements ---- */
 
-/* The announcement is the transfer's own, so either side may free its request while it is under way. */
+/* The announcement is the transfer's own, so either side may free its request while it is under
+ * way. */
 static void announcement_destroy(struct request *r)
 {
     free(transfer_of(r)->buf);
@@ -63,14 +67,15 @@ static void announcement_destroy(struct request *r)
 
 static const struct request_ops announcement_ops = {.destroy = announcement_destroy};
 
-static struct transfer *new_announcement(enum transfer_dir dir, int peer, int tag, struct comm *comm)
+static struct transfer *new_announcement(enum transfer_dir dir, int peer, int tag,
+                                         struct comm *comm)
 {
     struct announcement *a = calloc(1, sizeof *a);
     struct engine *e = engine_of(comm);
 
     engine_enter(e);
-    struct transfer *t = a ? transfer_new(dir, a, sizeof *a, datatype_from_handle(MPI_BYTE), peer, tag, comm,
-                                          P2P_CONTEXT_PARTITIONED, false)
+    struct transfer *t = a ? transfer_new(dir, a, sizeof *a, datatype_from_handle(MPI_BYTE), peer,
+                                          tag, comm, P2P_CONTEXT_PARTITIONED, false)
                            : NULL;
 
     if (t)
@@ -109,8 +114,8 @@ static int post_part(struct partitioned *p, int i)
         count = type->size ? p->part_bytes / type->size : 0;
         buf = datatype_at(type, p->buf, type->size ? first_byte / type->size : 0);
     }
-    return p2p_irecv(buf, count, type, p->peer, p->first_tag + i, p->base.comm, P2P_CONTEXT_PARTITIONED,
-                     &p->parts[i]);
+    return p2p_irecv(buf, count, type, p->peer, p->first_tag + i, p->base.comm,
+                     P2P_CONTEXT_PARTITIONED, &p->parts[i]);
 }
 
 static int post_parts(struct partitioned *p)
@@ -231,9 +236,8 @@ static void destroy(struct request *r)
     struct partitioned *p = (struct partitioned *)r;
 
     if (p->setup)
-        request_release(
-            &p->setup
-                 ->base); /* stays posted: the announcement that belongs to it must meet no other receive */
+        request_release(&p->setup->base); /* stays posted: the announcement that belongs to it must
+                                             meet no other receive */
     type_unref(p->type);
     comm_unref(p->base.comm);
     free(p->parts);
@@ -261,8 +265,8 @@ static int start(struct request *r)
 
 static const struct request_ops partitioned_ops = {.destroy = destroy, .start = start};
 
-static int init(bool sending, void *buf, int partitions, MPI_Count count, struct datatype *type, int peer,
-                int tag, struct comm *comm, struct request **ret_request)
+static int init(bool sending, void *buf, int partitions, MPI_Count count, struct datatype *type,
+                int peer, int tag, struct comm *comm, struct request **ret_request)
 {
     int first_tag = 0;
     int err = sending ? take_tags(partitions, &first_tag) : MPI_SUCCESS;
@@ -301,7 +305,8 @@ static int init(bool sending, void *buf, int partitions, MPI_Count count, struct
     engine_enter(engine_of(comm));
     if (sending && setup) {
         p->n_parts = partitions;
-        *(struct announcement *)setup->buf = (struct announcement){p->part_bytes, partitions, first_tag};
+        *(struct announcement *)setup->buf =
+            (struct announcement){p->part_bytes, partitions, first_tag};
         transfer_start_send(setup);
         request_release(&setup->base);
     } else if (setup) {
@@ -314,15 +319,16 @@ static int init(bool sending, void *buf, int partitions, MPI_Count count, struct
     return request_publish(MPI_SUCCESS, ret_request);
 }
 
-int mpi_psend_init(const void *buf, int partitions, MPI_Count count, struct datatype *datatype, int dest,
-                   int tag, struct comm *comm, struct info *info, struct request **ret_request)
+int mpi_psend_init(const void *buf, int partitions, MPI_Count count, struct datatype *datatype,
+                   int dest, int tag, struct comm *comm, struct info *info,
+                   struct request **ret_request)
 {
     (void)info; /* no hints are known */
     return init(true, (void *)buf, partitions, count, datatype, dest, tag, comm, ret_request);
 }
 
-int mpi_precv_init(void *buf, int partitions, MPI_Count count, struct datatype *datatype, int dest, int tag,
-                   struct comm *comm, struct info *info, struct request **ret_request)
+int mpi_precv_init(void *buf, int partitions, MPI_Count count, struct datatype *datatype, int dest,
+                   int tag, struct comm *comm, struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known */
     return init(false, buf, partitions, count, datatype, dest, tag, comm, ret_request);
@@ -346,8 +352,9 @@ static int ready(struct partitioned *p, int i)
         return MPI_SUCCESS;
     if (i < p->n_done || p->parts[i])
         return err_set(MPI_ERR_ARG, "partition %d has been marked ready already", i);
-    return p2p_isend(datatype_at(p->type, p->buf, i * p->count), p->count, p->type, p->peer, p->first_tag + i,
-                     p->base.comm, P2P_CONTEXT_PARTITIONED, P2P_STANDARD, &p->parts[i]);
+    return p2p_isend(datatype_at(p->type, p->buf, i * p->count), p->count, p->type, p->peer,
+                     p->first_tag + i, p->base.comm, P2P_CONTEXT_PARTITIONED, P2P_STANDARD,
+                     &p->parts[i]);
 }
 
 static int check_sender(struct request *request, struct partitioned **ret_sender)

@@ -6,8 +6,8 @@
 
 #include "client/p2p/outbound.h"
 
-/* Below this two copies through the ring beat the system call that reads the sender's memory, whose latency is about 1 us
- * (bench/run --only node). */
+/* Below this two copies through the ring beat the system call that reads the sender's memory, whose
+ * latency is about 1 us (bench/run --only node). */
 #define LOCAL_EAGER_BYTES 16384u
 
 int peer_init(struct engine *e)
@@ -42,7 +42,8 @@ struct peer *peer_make(struct engine *e, uint32_t world)
     struct peer *p = calloc(1, sizeof *p);
 
     if (!p) {
-        fprintf(stderr, "motet: rank %u: no memory to talk to rank %u\n", link_self.world_rank, world);
+        fprintf(stderr, "motet: rank %u: no memory to talk to rank %u\n", link_self.world_rank,
+                world);
         abort();
     }
     p->engine = e;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Persistent sends and receives (MPI-5.0 section 3.9): transfers that are set up once and started again and again. */
+/* Persistent sends and receives (MPI-5.0 section 3.9): transfers that are set up once and started
+ * again and again. */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
 #include "client/p2p/transfer.h"
 
-static int init(enum transfer_dir dir, enum p2p_mode mode, void *buf, MPI_Count count, struct datatype *type, int rank,
-                int tag, struct comm *comm, struct request **ret_request)
+static int init(enum transfer_dir dir, enum p2p_mode mode, void *buf, MPI_Count count,
+                struct datatype *type, int rank, int tag, struct comm *comm,
+                struct request **ret_request)
 {
     struct engine *e = engine_of(comm);
 
     engine_enter(e);
-    struct transfer *t = transfer_new(dir, buf, count, type, rank, tag, comm, P2P_CONTEXT_USER, true);
+    struct transfer *t =
+        transfer_new(dir, buf, count, type, rank, tag, comm, P2P_CONTEXT_USER, true);
     engine_leave(e);
     if (!t)
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
@@ -19,26 +22,29 @@ static int init(enum transfer_dir dir, enum p2p_mode mode, void *buf, MPI_Count 
     return request_publish(MPI_SUCCESS, ret_request);
 }
 
-int mpi_send_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,
-                  struct request **ret_request)
+int mpi_send_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
+                  struct comm *comm, struct request **ret_request)
 {
-    return init(TRANSFER_SEND, P2P_STANDARD, (void *)buf, count, datatype, dest, tag, comm, ret_request);
+    return init(TRANSFER_SEND, P2P_STANDARD, (void *)buf, count, datatype, dest, tag, comm,
+                ret_request);
 }
 
-int mpi_ssend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,
-                   struct request **ret_request)
+int mpi_ssend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
+                   struct comm *comm, struct request **ret_request)
 {
-    return init(TRANSFER_SEND, P2P_SYNCHRONOUS, (void *)buf, count, datatype, dest, tag, comm, ret_request);
+    return init(TRANSFER_SEND, P2P_SYNCHRONOUS, (void *)buf, count, datatype, dest, tag, comm,
+                ret_request);
 }
 
-int mpi_rsend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag, struct comm *comm,
-                   struct request **ret_request)
+int mpi_rsend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
+                   struct comm *comm, struct request **ret_request)
 {
-    return init(TRANSFER_SEND, P2P_READY, (void *)buf, count, datatype, dest, tag, comm, ret_request);
+    return init(TRANSFER_SEND, P2P_READY, (void *)buf, count, datatype, dest, tag, comm,
+                ret_request);
 }
 
-int mpi_recv_init(void *buf, MPI_Count count, struct datatype *datatype, int source, int tag, struct comm *comm,
-                  struct request **ret_request)
+int mpi_recv_init(void *buf, MPI_Count count, struct datatype *datatype, int source, int tag,
+                  struct comm *comm, struct request **ret_request)
 {
     return init(TRANSFER_RECV, P2P_STANDARD, buf, count, datatype, source, tag, comm, ret_request);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Probes and matched probes (MPI-5.0 section 3.8). A probe looks at the unexpected messages; a matched probe takes the message off the
- * table, so that no other receive or thread can have it, and gives it a handle.
+ * Probes and matched probes (MPI-5.0 section 3.8). A probe looks at the unexpected messages; a
+ * matched probe takes the message off the table, so that no other receive or thread can have it,
+ * and gives it a handle.
  */
 #include <stdlib.h>
 
@@ -37,7 +38,8 @@ static void describe(const struct unexpected *u, MPI_Status *status)
 }
 
 /* Looks for a message, describes it, and takes it off the table if the caller wants it. */
-static bool look(int source, int tag, const struct comm *comm, MPI_Status *status, struct unexpected **ret_taken)
+static bool look(int source, int tag, const struct comm *comm, MPI_Status *status,
+                 struct unexpected **ret_taken)
 {
     struct engine *e = engine_of(comm);
     struct unexpected *u = NULL;
@@ -56,7 +58,8 @@ static bool look(int source, int tag, const struct comm *comm, MPI_Status *statu
     return u != NULL;
 }
 
-static void wait_for_message(int source, int tag, const struct comm *comm, MPI_Status *status, struct unexpected **ret_taken)
+static void wait_for_message(int source, int tag, const struct comm *comm, MPI_Status *status,
+                             struct unexpected **ret_taken)
 {
     struct engine *e = engine_of(comm);
     struct progress_wait wait;
@@ -80,7 +83,8 @@ static void wait_for_message(int source, int tag, const struct comm *comm, MPI_S
     }
 }
 
-static bool look_twice(int source, int tag, const struct comm *comm, MPI_Status *status, struct unexpected **ret_taken)
+static bool look_twice(int source, int tag, const struct comm *comm, MPI_Status *status,
+                       struct unexpected **ret_taken)
 {
     if (look(source, tag, comm, status, ret_taken))
         return true;
@@ -108,7 +112,8 @@ int mpi_iprobe(int source, int tag, struct comm *comm, int *flag, MPI_Status *st
     return MPI_SUCCESS;
 }
 
-/* A handle for the message that will be taken. NULL, with the error in *ret_err: no memory, no handle. */
+/* A handle for the message that will be taken. NULL, with the error in *ret_err: no memory, no
+ * handle. */
 static struct message *new_message(struct comm *comm, int *ret_err)
 {
     struct message *m = malloc(sizeof *m);
@@ -141,7 +146,8 @@ static int take_no_proc(struct message **ret_message, MPI_Status *status)
     return MPI_SUCCESS;
 }
 
-int mpi_mprobe(int source, int tag, struct comm *comm, struct message **ret_message, MPI_Status *status)
+int mpi_mprobe(int source, int tag, struct comm *comm, struct message **ret_message,
+               MPI_Status *status)
 {
     if (source == MPI_PROC_NULL)
         return take_no_proc(ret_message, status);
@@ -154,7 +160,8 @@ int mpi_mprobe(int source, int tag, struct comm *comm, struct message **ret_mess
     return MPI_SUCCESS;
 }
 
-int mpi_improbe(int source, int tag, struct comm *comm, int *flag, struct message **ret_message, MPI_Status *status)
+int mpi_improbe(int source, int tag, struct comm *comm, int *flag, struct message **ret_message,
+                MPI_Status *status)
 {
     if (source == MPI_PROC_NULL) {
         *flag = 1;
@@ -176,17 +183,20 @@ int mpi_improbe(int source, int tag, struct comm *comm, int *flag, struct messag
     return MPI_SUCCESS;
 }
 
-int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct message **message, struct request **ret_request)
+int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct message **message,
+               struct request **ret_request)
 {
     struct message *m = *message;
 
     *message = NULL;
     if (!m->unexpected)
-        return request_publish(request_new_complete(NULL, MPI_PROC_NULL, MPI_ANY_TAG, 0, ret_request), ret_request);
+        return request_publish(
+            request_new_complete(NULL, MPI_PROC_NULL, MPI_ANY_TAG, 0, ret_request), ret_request);
     struct engine *e = engine_of(m->comm);
     engine_enter(e);
-    struct transfer *t = transfer_new(TRANSFER_RECV, buf, count, datatype, m->unexpected->match.source,
-                                      m->unexpected->match.tag, m->comm, P2P_CONTEXT_USER, false);
+    struct transfer *t =
+        transfer_new(TRANSFER_RECV, buf, count, datatype, m->unexpected->match.source,
+                     m->unexpected->match.tag, m->comm, P2P_CONTEXT_USER, false);
     if (t) {
         inbound_take_unexpected(t, m->unexpected);
         transfer_left(t);
@@ -201,7 +211,8 @@ int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct mes
     return request_publish(MPI_SUCCESS, ret_request);
 }
 
-int mpi_mrecv(void *buf, MPI_Count count, struct datatype *datatype, struct message **message, MPI_Status *status)
+int mpi_mrecv(void *buf, MPI_Count count, struct datatype *datatype, struct message **message,
+              MPI_Status *status)
 {
     struct request *r = NULL;
     int err = mpi_imrecv(buf, count, datatype, message, &r);

@@ -11,13 +11,16 @@
 #include "client/p2p/joint.h"
 #include "client/p2p/outbound.h"
 
-/* Numbers: index into a growing table below, generation above, so that a late packet meets no stranger. */
+/* Numbers: index into a growing table below, generation above, so that a late packet meets no
+ * stranger. */
 #define NUMBER_INDEX_BITS 20u
 #define NUMBER_INDEX_MASK ((1u << NUMBER_INDEX_BITS) - 1)
 
-/* A grant covers this much beyond what has arrived: the product of bandwidth and delay of 10 Gbit/s and 800 us. */
+/* A grant covers this much beyond what has arrived: the product of bandwidth and delay of 10 Gbit/s
+ * and 800 us. */
 #define GRANT_AHEAD (1u << 20)
-/* All grants of a rank together; the down ring's data area is 4 MiB and eager messages want some of it. */
+/* All grants of a rank together; the down ring's data area is 4 MiB and eager messages want some of
+ * it. */
 #define GRANT_BUDGET (3u << 20)
 /* Packets one transfer sends before the next one gets its turn. */
 #define SEND_BURST 16
@@ -56,7 +59,9 @@ bool rendezvous_number(struct transfer *t)
     } else {
         if (e->n_numbers == e->max_numbers) {
             uint32_t bigger = e->max_numbers ? 2 * e->max_numbers : 64;
-            struct rendezvous_number *grown = bigger > NUMBER_INDEX_MASK ? NULL : realloc(e->numbers, bigger * sizeof *e->numbers);
+            struct rendezvous_number *grown =
+                bigger > NUMBER_INDEX_MASK ? NULL
+                                           : realloc(e->numbers, bigger * sizeof *e->numbers);
             if (!grown)
                 return false;
             memset(grown + e->max_numbers, 0, (bigger - e->max_numbers) * sizeof *grown);
@@ -86,7 +91,8 @@ static void give_number(struct transfer *t)
 }
 
 /* The transfer of this number if it deals with this peer in this direction. */
-static struct transfer *find(const struct engine *e, uint32_t number, uint32_t world, enum transfer_dir dir)
+static struct transfer *find(const struct engine *e, uint32_t number, uint32_t world,
+                             enum transfer_dir dir)
 {
     uint32_t idx = number & NUMBER_INDEX_MASK;
 
@@ -110,7 +116,8 @@ void rendezvous_finish(struct transfer *t, int error)
 
 /* ---- sender ---- */
 
-void rendezvous_on_pull(struct engine *e, uint32_t src_world, uint32_t number, const struct msg_pull *pull)
+void rendezvous_on_pull(struct engine *e, uint32_t src_world, uint32_t number,
+                        const struct msg_pull *pull)
 {
     struct transfer *t = find(e, number, src_world, TRANSFER_SEND);
 
@@ -137,7 +144,8 @@ void rendezvous_on_fin(struct engine *e, uint32_t src_world, uint32_t number)
 static int send_granted(struct transfer *t)
 {
     struct peer *p = peer_get(t->engine, t->world);
-    uint32_t most = p->local ? ring_max_payload(&link_self.layout.shape.local) / 4 : link_self.packet_bytes;
+    uint32_t most =
+        p->local ? ring_max_payload(&link_self.layout.shape.local) / 4 : link_self.packet_bytes;
     int n = 0;
 
     while (t->moved < t->granted && n < SEND_BURST) {
@@ -189,7 +197,8 @@ static void grant(struct transfer *t)
     outbound_control(peer_get(t->engine, t->world), MSG_PULL, t->remote, &pull, sizeof pull);
 }
 
-/* Reads the message out of the sender's memory. Returns false when the kernel does not allow it (nothing is lost: pull then). */
+/* Reads the message out of the sender's memory. Returns false when the kernel does not allow it
+ * (nothing is lost: pull then). */
 static bool read_memory(struct transfer *t, const struct peer *p, uint64_t address)
 {
     struct iovec local[READV_PIECES];
@@ -197,8 +206,10 @@ static bool read_memory(struct transfer *t, const struct peer *p, uint64_t addre
 
     while (t->moved < t->total) {
         size_t want = 0;
-        int n = type_cursor_iov(&t->cursor, local, READV_PIECES, (size_t)(t->total - t->moved), &want);
-        struct iovec remote = {.iov_base = (void *)(uintptr_t)(address + (uint64_t)t->moved), .iov_len = want};
+        int n =
+            type_cursor_iov(&t->cursor, local, READV_PIECES, (size_t)(t->total - t->moved), &want);
+        struct iovec remote = {.iov_base = (void *)(uintptr_t)(address + (uint64_t)t->moved),
+                               .iov_len = want};
         ssize_t got = process_vm_readv(pid, local, (unsigned long)n, &remote, 1, 0);
         if (got <= 0) {
             type_cursor_seek(&t->cursor, t->moved);
@@ -211,7 +222,8 @@ static bool read_memory(struct transfer *t, const struct peer *p, uint64_t addre
     return true;
 }
 
-void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts *rts, const void *first, uint32_t first_len)
+void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts *rts,
+                       const void *first, uint32_t first_len)
 {
     t->engine->rendezvous_in++;
     t->world = p->world;
@@ -237,7 +249,8 @@ void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts 
         p->no_readv = !complete;
     }
     if (complete) {
-        /* The sender of a message that came whole with its announcement has nothing more to do unless it waits for us. */
+        /* The sender of a message that came whole with its announcement has nothing more to do
+         * unless it waits for us. */
         outbound_control(p, MSG_FINISHED, t->remote, NULL, 0);
         rendezvous_finish(t, error);
         return;
@@ -251,7 +264,8 @@ void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts 
     grant(t);
 }
 
-void rendezvous_on_data(struct engine *e, uint32_t src_world, uint32_t number, uint64_t offset, const void *payload, uint32_t len)
+void rendezvous_on_data(struct engine *e, uint32_t src_world, uint32_t number, uint64_t offset,
+                        const void *payload, uint32_t len)
 {
     struct transfer *t = find(e, number, src_world, TRANSFER_RECV);
 

@@ -13,8 +13,8 @@
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
 
-/* Transfers made at once. They are never given back to the allocator before the end: the pool is as large as the most that were ever
- * in use. */
+/* Transfers made at once. They are never given back to the allocator before the end: the pool is as
+ * large as the most that were ever in use. */
 #define POOL_CHUNK 64
 
 struct pool_chunk {
@@ -34,7 +34,8 @@ static bool pool_grow(struct engine *e)
     e->chunks = c;
     for (int i = 0; i < POOL_CHUNK; i++) {
         struct transfer *t = &c->transfers[i];
-        /* A place for good makes a new handle cheap, and in further lanes one that needs no library lock. */
+        /* A place for good makes a new handle cheap, and in further lanes one that needs no library
+         * lock. */
         request_init(&t->base, &transfer_ops, NULL, false);
         handle_reserve(&t->base.obj);
         t->engine = e;
@@ -78,7 +79,8 @@ static int cancel(struct request *r)
     struct transfer *t = transfer_of(r);
     struct engine *e = t->engine;
 
-    /* A send cannot be called back (deprecated by MPI-4.0 section 3.8.4); a receive can while nothing has matched it. */
+    /* A send cannot be called back (deprecated by MPI-4.0 section 3.8.4); a receive can while
+     * nothing has matched it. */
     engine_enter(e);
     if (t->dir == TRANSFER_RECV && t->posted) {
         match_unpost(&e->match, t);
@@ -106,10 +108,12 @@ static int start(struct request *r)
 }
 
 static const struct request_ops transfer_ops = {.destroy = transfer_destroy, .cancel = cancel};
-static const struct request_ops persistent_ops = {.destroy = transfer_destroy, .cancel = cancel, .start = start};
+static const struct request_ops persistent_ops = {
+    .destroy = transfer_destroy, .cancel = cancel, .start = start};
 
-struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count, struct datatype *type, int rank, int tag,
-                              struct comm *comm, enum p2p_context context, bool persistent)
+struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
+                              struct datatype *type, int rank, int tag, struct comm *comm,
+                              enum p2p_context context, bool persistent)
 {
     struct engine *e = engine_of(comm);
 
@@ -169,11 +173,15 @@ static int judge_length(const struct transfer *t, MPI_Count n_bytes)
     MPI_Count rest;
 
     if (n_bytes > t->bytes)
-        return err_set(MPI_ERR_TRUNCATE, "a message of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
-                       (long long)n_bytes, t->base.tag, t->base.source, (long long)t->bytes);
+        return err_set(
+            MPI_ERR_TRUNCATE,
+            "a message of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
+            (long long)n_bytes, t->base.tag, t->base.source, (long long)t->bytes);
     datatype_elements_of_bytes(t->type, n_bytes, &rest);
     if (rest > 0)
-        return err_set(MPI_ERR_TYPE, "a message of %lld bytes with tag %d from rank %d ends within an element of the receive's datatype",
+        return err_set(MPI_ERR_TYPE,
+                       "a message of %lld bytes with tag %d from rank %d ends within an element of "
+                       "the receive's datatype",
                        (long long)n_bytes, t->base.tag, t->base.source);
     return MPI_SUCCESS;
 }
@@ -201,8 +209,10 @@ static void send_to_self(struct transfer *t)
     }
     struct unexpected *u = malloc(sizeof *u + len);
     if (!u) {
-        transfer_complete(t, err_set(MPI_ERR_NO_MEM, "no memory to keep a message of %lld bytes to this rank itself",
-                                     (long long)t->bytes));
+        transfer_complete(t,
+                          err_set(MPI_ERR_NO_MEM,
+                                  "no memory to keep a message of %lld bytes to this rank itself",
+                                  (long long)t->bytes));
         return;
     }
     *u = (struct unexpected){

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A transfer: one send or receive in progress, behind an MPI request. Also what matching, the protocols and the board of
- * queue records hang their own state on.
+ * A transfer: one send or receive in progress, behind an MPI request. Also what matching, the
+ * protocols and the board of queue records hang their own state on.
  */
 #ifndef MOTET_CLIENT_P2P_TRANSFER_H
 #define MOTET_CLIENT_P2P_TRANSFER_H
@@ -23,39 +23,44 @@ enum transfer_dir { TRANSFER_SEND, TRANSFER_RECV };
 struct transfer {
     struct request base;
     struct engine *engine;
-    uint8_t dir;       /* enum transfer_dir */
-    uint8_t mode;      /* enum p2p_mode; sends */
-    bool blocking;     /* the caller waits inside the library: no board record until it has waited long */
-    bool sole;         /* send: the application waits for this message and no other */
-    bool posted;       /* receive: in the match table */
-    bool helped;       /* the helper thread may advance it (client/core/async.h) */
-    bool joint;        /* in joint.c's list of offered sends or of receives that wait for the sender's last chunks */
-    int32_t rank;      /* peer in comm_peers(comm), MPI_ANY_SOURCE or MPI_PROC_NULL */
+    uint8_t dir;   /* enum transfer_dir */
+    uint8_t mode;  /* enum p2p_mode; sends */
+    bool blocking; /* the caller waits inside the library: no board record until it has waited long
+                    */
+    bool sole;     /* send: the application waits for this message and no other */
+    bool posted;   /* receive: in the match table */
+    bool helped;   /* the helper thread may advance it (client/core/async.h) */
+    bool joint; /* in joint.c's list of offered sends or of receives that wait for the sender's last
+                   chunks */
+    int32_t rank; /* peer in comm_peers(comm), MPI_ANY_SOURCE or MPI_PROC_NULL */
     int32_t tag;
-    uint32_t context;  /* of the communicator, with enum p2p_context added */
-    uint32_t world;    /* peer's world rank: sends always, receives once matched */
+    uint32_t context; /* of the communicator, with enum p2p_context added */
+    uint32_t world;   /* peer's world rank: sends always, receives once matched */
     void *buf;
     MPI_Count count;
     struct datatype *type;
-    MPI_Count bytes;   /* send: size of the message; receive: room in the buffer */
+    MPI_Count bytes; /* send: size of the message; receive: room in the buffer */
     struct match_node match;
-    struct list link;  /* send: waiting for room, or granted and sending; receive: not yet on the board, or waiting for budget */
+    struct list link; /* send: waiting for room, or granted and sending; receive: not yet on the
+                         board, or waiting for budget */
     struct queue_record *record;
     /* Rendezvous. */
-    uint32_t number;   /* own transfer number, 0: none */
-    uint32_t remote;   /* the peer's transfer number */
-    MPI_Count total;   /* receive: bytes that will arrive: the message, or the buffer if that is smaller */
-    MPI_Count granted; /* bytes the sender may have sent by now */
-    MPI_Count moved;   /* bytes packed or unpacked so far */
-    uint32_t joint_rest;   /* receive: chunks that the sender has taken */
-    uint32_t joint_record; /* receive: the sender's record */
+    uint32_t number; /* own transfer number, 0: none */
+    uint32_t remote; /* the peer's transfer number */
+    MPI_Count
+        total; /* receive: bytes that will arrive: the message, or the buffer if that is smaller */
+    MPI_Count granted;      /* bytes the sender may have sent by now */
+    MPI_Count moved;        /* bytes packed or unpacked so far */
+    uint32_t joint_rest;    /* receive: chunks that the sender has taken */
+    uint32_t joint_record;  /* receive: the sender's record */
     uint64_t joint_address; /* receive: the message in the sender's memory */
     struct type_cursor cursor;
 };
 
 /* Takes one from the pool and sets it up; holds references to comm and type. NULL: no memory. */
-struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count, struct datatype *type, int rank, int tag,
-                              struct comm *comm, enum p2p_context context, bool persistent);
+struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
+                              struct datatype *type, int rank, int tag, struct comm *comm,
+                              enum p2p_context context, bool persistent);
 /* Puts it back into its state before the start, for persistent requests. */
 void transfer_rewind(struct transfer *t);
 
@@ -63,9 +68,10 @@ void transfer_rewind(struct transfer *t);
 void transfer_start_send(struct transfer *t);
 void transfer_start_recv(struct transfer *t);
 
-/* Whether a message of n_bytes fits a receive: 0; MPI_ERR_TRUNCATE when it is larger; MPI_ERR_TYPE when it ends within an element of
- * a type with gaps, so that the two ends certainly gave different types (MPI-5.0 section 3.3.1). Without gaps the bytes are taken as they
- * are, as other libraries do. t->base has the message's source and tag, and keeps what is said of an error. */
+/* Whether a message of n_bytes fits a receive: 0; MPI_ERR_TRUNCATE when it is larger; MPI_ERR_TYPE
+ * when it ends within an element of a type with gaps, so that the two ends certainly gave different
+ * types (MPI-5.0 section 3.3.1). Without gaps the bytes are taken as they are, as other libraries
+ * do. t->base has the message's source and tag, and keeps what is said of an error. */
 int transfer_judge_length(struct transfer *t, MPI_Count n_bytes);
 
 static inline int transfer_check_length(struct transfer *t, MPI_Count n_bytes)
@@ -107,7 +113,8 @@ static inline struct transfer *transfer_of(struct request *r)
 }
 
 /* Packs the whole message. */
-static inline void transfer_pack_all(const struct datatype *type, MPI_Count count, const void *buf, void *out, size_t n_bytes)
+static inline void transfer_pack_all(const struct datatype *type, MPI_Count count, const void *buf,
+                                     void *out, size_t n_bytes)
 {
     /* No bytes may mean no buffer, and memcpy wants one all the same. */
     if (n_bytes == 0)
@@ -121,7 +128,8 @@ static inline void transfer_pack_all(const struct datatype *type, MPI_Count coun
     }
 }
 
-static inline void transfer_unpack_all(const struct datatype *type, MPI_Count count, void *buf, const void *in, size_t n_bytes)
+static inline void transfer_unpack_all(const struct datatype *type, MPI_Count count, void *buf,
+                                       const void *in, size_t n_bytes)
 {
     if (n_bytes == 0)
         return;

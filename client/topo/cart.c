@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cartesian topologies (MPI-5.0 section 8.5). Ranks lie in row-major order: the last dimension runs fastest.
- */
+/* Cartesian topologies (MPI-5.0 section 8.5). Ranks lie in row-major order: the last dimension runs
+ * fastest. */
 #include "client/abi/semantics.h"
 #include "client/comm/split.h"
 #include "client/core/err.h"
@@ -19,7 +19,8 @@ static int count_places(int ndims, const int dims[], int size, int *ret_n)
             return err_set(MPI_ERR_DIMS, "dims[%d] is %d, but must be positive", i, dims[i]);
         n *= dims[i];
         if (n > size)
-            return err_set(MPI_ERR_DIMS, "the grid has more places than the communicator has processes (%d)",
+            return err_set(MPI_ERR_DIMS,
+                           "the grid has more places than the communicator has processes (%d)",
                            size);
     }
     *ret_n = (int)n;
@@ -35,7 +36,8 @@ static void coords_of(int rank, int n_dims, const int *dims, int *coords)
 }
 
 /* The rank `disp` steps up in dimension d, or MPI_PROC_NULL. */
-static int step(int n_dims, const int *dims, const int *periods, const int *coords, int d, long long disp)
+static int step(int n_dims, const int *dims, const int *periods, const int *coords, int d,
+                long long disp)
 {
     long long at = coords[d] + disp;
     int rank = 0;
@@ -60,7 +62,8 @@ static void fill_neighbors(int rank, int n_dims, const int *dims, const int *per
     }
 }
 
-static int new_cart(int rank, int n_dims, const int *dims, const int *periods, struct topo **ret_topo)
+static int new_cart(int rank, int n_dims, const int *dims, const int *periods,
+                    struct topo **ret_topo)
 {
     struct topo *topo = topo_new(MPI_CART, 5LL * n_dims);
     if (!topo)
@@ -100,8 +103,8 @@ static int *order(const struct comm *comm, int n, int n_dims, const int *dims, c
                 first[i + 1] = first[i] + degree;
                 fill_neighbors(i, n_dims, dims, periods, coords, edges + first[i]);
             }
-            better =
-                reorder_cart(&(struct reorder_graph){n, first, edges, NULL}, nodes, n_dims, dims, members);
+            better = reorder_cart(&(struct reorder_graph){n, first, edges, NULL}, nodes, n_dims,
+                                  dims, members);
         }
         free(first);
         free(edges);
@@ -114,8 +117,8 @@ static int *order(const struct comm *comm, int n, int n_dims, const int *dims, c
     return NULL;
 }
 
-int mpi_cart_create(struct comm *comm_old, int ndims, const int dims[], const int periods[], int reorder,
-                    struct comm **ret_comm_cart)
+int mpi_cart_create(struct comm *comm_old, int ndims, const int dims[], const int periods[],
+                    int reorder, struct comm **ret_comm_cart)
 {
     int n;
     int err = topo_check_intra(comm_old);
@@ -160,7 +163,8 @@ static int check_room(const struct topo *topo, int maxdims)
 {
     return maxdims >= topo->n_dims
                ? MPI_SUCCESS
-               : err_set(MPI_ERR_ARG, "maxdims is %d, but the grid has %d dimensions", maxdims, topo->n_dims);
+               : err_set(MPI_ERR_ARG, "maxdims is %d, but the grid has %d dimensions", maxdims,
+                         topo->n_dims);
 }
 
 int mpi_cart_get(struct comm *comm, int maxdims, int dims[], int periods[], int coords[])
@@ -200,8 +204,8 @@ int mpi_cart_rank(struct comm *comm, const int coords[], int *rank)
         if (c < 0 || c >= topo->dims[i]) {
             if (!topo->periods[i])
                 return err_set(MPI_ERR_ARG,
-                               "coords[%d] is %d, not in 0..%d of a dimension that is not periodic", i, c,
-                               topo->dims[i] - 1);
+                               "coords[%d] is %d, not in 0..%d of a dimension that is not periodic",
+                               i, c, topo->dims[i] - 1);
             c = (c % topo->dims[i] + topo->dims[i]) % topo->dims[i];
         }
         at = at * topo->dims[i] + c;
@@ -219,15 +223,16 @@ int mpi_cart_shift(struct comm *comm, int direction, int disp, int *rank_source,
     if (direction < 0 || direction >= topo->n_dims)
         return err_set(MPI_ERR_ARG, "direction is %d, but the grid has %d dimensions", direction,
                        topo->n_dims);
-    *rank_source = step(topo->n_dims, topo->dims, topo->periods, topo->coords, direction, -(long long)disp);
+    *rank_source =
+        step(topo->n_dims, topo->dims, topo->periods, topo->coords, direction, -(long long)disp);
     *rank_dest = step(topo->n_dims, topo->dims, topo->periods, topo->coords, direction, disp);
     return MPI_SUCCESS;
 }
 
-/* The dimensions that are kept or (keep false) dropped; the rank of the own coordinates in that smaller grid.
- */
-static int sub_rank(const struct topo *topo, const int *remain_dims, bool keep, int *dims, int *periods,
-                    int *ret_n_dims)
+/* The dimensions that are kept or (keep false) dropped; the rank of the own coordinates in that
+ * smaller grid. */
+static int sub_rank(const struct topo *topo, const int *remain_dims, bool keep, int *dims,
+                    int *periods, int *ret_n_dims)
 {
     int rank = 0, n = 0;
     for (int i = 0; i < topo->n_dims; i++) {

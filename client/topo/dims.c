@@ -2,10 +2,12 @@
 /*
  * MPI_Dims_create: factors as close to each other as possible, in falling order.
  *
- * Of all ways to write n as a product of k factors, those with the least difference between the largest and the smallest; of them the one
- * whose smallest is greatest, then the second smallest, and so on. Found by trying the divisors of n from the k-th root of n upwards for
- * the largest factor; the spread of the best way so far bounds the rest. Numbers of processes have at most some hundreds of divisors.
- * The number of steps is bounded, too; when they are used up, the best way so far is taken.
+ * Of all ways to write n as a product of k factors, those with the least difference between the
+ * largest and the smallest; of them the one whose smallest is greatest, then the second smallest,
+ * and so on. Found by trying the divisors of n from the k-th root of n upwards for the largest
+ * factor; the spread of the best way so far bounds the rest. Numbers of processes have at most some
+ * hundreds of divisors. The number of steps is bounded, too; when they are used up, the best way so
+ * far is taken.
  */
 #include "client/abi/semantics.h"
 #include "client/core/err.h"
@@ -81,8 +83,9 @@ static void take_if_better(struct search *s)
     memcpy(s->best, s->factors, (size_t)s->k * sizeof(int));
 }
 
-/* Writes n as factors[at] >= factors[at + 1] >= ..., all ways that may be better than the best. The first factor is tried from its least
- * possible value upwards, so that a good way is found soon; what follows may not be smaller than that less the best spread. */
+/* Writes n as factors[at] >= factors[at + 1] >= ..., all ways that may be better than the best. The
+ * first factor is tried from its least possible value upwards, so that a good way is found soon;
+ * what follows may not be smaller than that less the best spread. */
 static void factor(struct search *s, int at, int n)
 {
     int k = s->k - at;
@@ -123,7 +126,8 @@ int mpi_dims_create(int nnodes, int ndims, int dims[])
     if (ndims == 0)
         return MPI_SUCCESS;
     if (nnodes % fixed || (n_free == 0 && fixed != nnodes))
-        return err_set(MPI_ERR_DIMS, "%d processes cannot be laid out with the dimensions that are given",
+        return err_set(MPI_ERR_DIMS,
+                       "%d processes cannot be laid out with the dimensions that are given",
                        nnodes);
     if (n_free == 0)
         return MPI_SUCCESS;
@@ -132,8 +136,12 @@ int mpi_dims_create(int nnodes, int ndims, int dims[])
     int err = MPI_SUCCESS;
     if (d && factors) {
         int n = (int)(nnodes / fixed);
-        struct search s = {
-            .d = d, .k = n_free, .spread = INT_MAX, .n_steps = MAX_STEPS, .factors = factors, .best = factors + n_free};
+        struct search s = {.d = d,
+                           .k = n_free,
+                           .spread = INT_MAX,
+                           .n_steps = MAX_STEPS,
+                           .factors = factors,
+                           .best = factors + n_free};
         find_divisors(n, d);
         factor(&s, 0, n);
         for (int i = 0, k = 0; i < ndims; i++)

@@ -2,9 +2,9 @@
 /*
  * Distributed graph topologies (MPI-5.0 section 8.5.4): each process knows its own edges only.
  *
- * In the general form anybody may name any edge, so edges travel to both of their ends first (two alltoallv).
- * Where the order of ranks may change and there are several nodes, every process then learns the whole graph
- * once and they all compute the same order.
+ * In the general form anybody may name any edge, so edges travel to both of their ends first (two
+ * alltoallv). Where the order of ranks may change and there are several nodes, every process then
+ * learns the whole graph once and they all compute the same order.
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
@@ -57,14 +57,14 @@ static int new_dist_graph(const struct adjacency *a, bool weighted, struct topo 
     return MPI_SUCCESS;
 }
 
-/* ---- the order of ranks
- * ----------------------------------------------------------------------------------------- */
+/* ---- the order of ranks ---- */
 
-/* A graph of more ints than this stays in its order: everybody would have to hold all of it. 64 MiB. */
+/* A graph of more ints than this stays in its order: everybody would have to hold all of it. 64
+ * MiB. */
 #define MAX_GATHERED (16 << 20)
 
-/* The whole graph as every process gets it: for place i, edges from first[i] on, its in-edges before its
- * out-edges. */
+/* The whole graph as every process gets it: for place i, edges from first[i] on, its in-edges
+ * before its out-edges. */
 struct whole {
     int *first;   /* [size + 1] */
     int *n_in;    /* [size] */
@@ -92,14 +92,16 @@ static int gather_row(struct schedule *s, const int *row, int n, int *rows, cons
 }
 
 /* Fills *ret_whole; its edges stay NULL for a graph that is too large. */
-static int gather_graph(struct comm *comm, const struct adjacency *a, bool weighted, struct whole *w)
+static int gather_graph(struct comm *comm, const struct adjacency *a, bool weighted,
+                        struct whole *w)
 {
     size_t size = (size_t)comm->size;
     int *degrees = malloc(2 * size * sizeof(int)), *counts = malloc(size * sizeof(int));
     int n = a->n_in + a->n_out, mine[2] = {a->n_in, a->n_out};
     int *row = malloc(((size_t)n + 1) * sizeof(int));
     int err = MPI_SUCCESS;
-    *w = (struct whole){.first = malloc((size + 1) * sizeof(int)), .n_in = malloc(size * sizeof(int))};
+    *w = (struct whole){.first = malloc((size + 1) * sizeof(int)),
+                        .n_in = malloc(size * sizeof(int))};
     if (!degrees || !counts || !row || !w->first || !w->n_in) {
         err = no_memory(n);
         goto out;
@@ -141,9 +143,10 @@ out:
     return err;
 }
 
-/* Gathers the graph and finds an order. *ret_members is NULL when ranks keep theirs; otherwise *a becomes
- * what belongs to this process's new place, in memory of *w. */
-static int order(struct comm *comm, struct adjacency *a, bool weighted, struct whole *w, int **ret_members)
+/* Gathers the graph and finds an order. *ret_members is NULL when ranks keep theirs; otherwise *a
+ * becomes what belongs to this process's new place, in memory of *w. */
+static int order(struct comm *comm, struct adjacency *a, bool weighted, struct whole *w,
+                 int **ret_members)
 {
     bool several;
     int *nodes = topo_nodes(comm, comm->size, &several);
@@ -155,7 +158,8 @@ static int order(struct comm *comm, struct adjacency *a, bool weighted, struct w
     int err = gather_graph(comm, a, weighted, w);
     int *members = malloc((size_t)comm->size * sizeof(int));
     if (!err && members && w->edges &&
-        reorder_graph(&(struct reorder_graph){comm->size, w->first, w->edges, w->weights}, nodes, members)) {
+        reorder_graph(&(struct reorder_graph){comm->size, w->first, w->edges, w->weights}, nodes,
+                      members)) {
         int place = topo_place(members, comm->size, comm->rank), first = w->first[place];
         a->n_in = w->n_in[place];
         a->n_out = w->first[place + 1] - first - a->n_in;
@@ -171,7 +175,8 @@ static int order(struct comm *comm, struct adjacency *a, bool weighted, struct w
     return err;
 }
 
-static int create(struct comm *comm, struct adjacency *a, bool weighted, int reorder, struct comm **ret_comm)
+static int create(struct comm *comm, struct adjacency *a, bool weighted, int reorder,
+                  struct comm **ret_comm)
 {
     struct whole w = {NULL, NULL, NULL, NULL};
     struct topo *topo = NULL;
@@ -186,8 +191,7 @@ static int create(struct comm *comm, struct adjacency *a, bool weighted, int reo
     return err;
 }
 
-/* ---- the adjacent form
- * ------------------------------------------------------------------------------------------ */
+/* ---- the adjacent form ---- */
 
 static int check_ranks(const struct comm *comm, const char *argument, int n, const int *ranks)
 {
@@ -195,7 +199,8 @@ static int check_ranks(const struct comm *comm, const char *argument, int n, con
         return err_set(MPI_ERR_ARG, "%s is a null pointer", argument);
     for (int i = 0; i < n; i++)
         if (ranks[i] < 0 || ranks[i] >= comm->size)
-            return err_set(MPI_ERR_RANK, "%s[%d] is %d, not in 0..%d", argument, i, ranks[i], comm->size - 1);
+            return err_set(MPI_ERR_RANK, "%s[%d] is %d, not in 0..%d", argument, i, ranks[i],
+                           comm->size - 1);
     return MPI_SUCCESS;
 }
 
@@ -208,13 +213,15 @@ static int check_weights(const char *argument, int n, const int *weights)
                        weights ? "MPI_WEIGHTS_EMPTY" : "a null pointer", n);
     for (int i = 0; i < n; i++)
         if (weights[i] < 0)
-            return err_set(MPI_ERR_ARG, "%s[%d] is %d, but must not be negative", argument, i, weights[i]);
+            return err_set(MPI_ERR_ARG, "%s[%d] is %d, but must not be negative", argument, i,
+                           weights[i]);
     return MPI_SUCCESS;
 }
 
 int mpi_dist_graph_create_adjacent(struct comm *comm_old, int indegree, const int sources[],
-                                   const int *sourceweights, int outdegree, const int destinations[],
-                                   const int *destweights, struct info *info, int reorder,
+                                   const int *sourceweights, int outdegree,
+                                   const int destinations[], const int *destweights,
+                                   struct info *info, int reorder,
                                    struct comm **ret_comm_dist_graph)
 {
     (void)info; /* no hints are known for topologies */
@@ -236,8 +243,7 @@ int mpi_dist_graph_create_adjacent(struct comm *comm_old, int indegree, const in
     return create(comm_old, &a, weighted, reorder, ret_comm_dist_graph);
 }
 
-/* ---- the general form
- * ------------------------------------------------------------------------------------------- */
+/* ---- the general form ---- */
 
 /* An edge as it travels to one of its ends: the other end and the weight. */
 struct half {
@@ -251,10 +257,11 @@ struct statement {
     long long n_edges;
 };
 
-/* Sends every edge to its source (to_source) or its destination. The result is malloced: by rank that named
- * the edge, and then in the order in which it did, so that both ends see parallel edges in one order. */
-static int deliver(struct comm *comm, const struct statement *st, bool to_source, struct half **ret_halves,
-                   int *ret_n)
+/* Sends every edge to its source (to_source) or its destination. The result is malloced: by rank
+ * that named the edge, and then in the order in which it did, so that both ends see parallel edges
+ * in one order. */
+static int deliver(struct comm *comm, const struct statement *st, bool to_source,
+                   struct half **ret_halves, int *ret_n)
 {
     size_t size = (size_t)comm->size;
     MPI_Count *memory = calloc(4 * size + 1, sizeof(MPI_Count));
@@ -264,7 +271,8 @@ static int deliver(struct comm *comm, const struct statement *st, bool to_source
         free(out);
         return no_memory(st->n_edges);
     }
-    MPI_Count *n_out = memory, *at_out = memory + size, *n_in = memory + 2 * size, *at_in = memory + 3 * size;
+    MPI_Count *n_out = memory, *at_out = memory + size, *n_in = memory + 2 * size,
+              *at_in = memory + 3 * size;
     /* Counts and displacements are in ints: two for an edge. */
     for (int i = 0, k = 0; i < st->n; i++)
         for (int j = 0; j < st->degrees[i]; j++, k++)
@@ -275,7 +283,8 @@ static int deliver(struct comm *comm, const struct statement *st, bool to_source
         for (int j = 0; j < st->degrees[i]; j++, k++) {
             int source = st->sources[i], dest = st->destinations[k];
             MPI_Count *at = &at_out[to_source ? source : dest];
-            out[*at / 2] = (struct half){to_source ? dest : source, st->weights ? st->weights[k] : 1};
+            out[*at / 2] =
+                (struct half){to_source ? dest : source, st->weights ? st->weights[k] : 1};
             *at += 2;
         }
     }
@@ -331,7 +340,8 @@ static int check_statement(const struct comm *comm, struct statement *st)
         err = err_set(MPI_ERR_ARG, "degrees is a null pointer");
     for (int i = 0; !err && i < st->n; i++) {
         if (st->degrees[i] < 0)
-            err = err_set(MPI_ERR_ARG, "degrees[%d] is %d, but must not be negative", i, st->degrees[i]);
+            err = err_set(MPI_ERR_ARG, "degrees[%d] is %d, but must not be negative", i,
+                          st->degrees[i]);
         st->n_edges += st->degrees[i];
     }
     if (!err && st->n_edges > INT32_MAX)
@@ -342,8 +352,8 @@ static int check_statement(const struct comm *comm, struct statement *st)
 }
 
 int mpi_dist_graph_create(struct comm *comm_old, int n, const int sources[], const int degrees[],
-                          const int destinations[], const int *weights, struct info *info, int reorder,
-                          struct comm **ret_comm_dist_graph)
+                          const int destinations[], const int *weights, struct info *info,
+                          int reorder, struct comm **ret_comm_dist_graph)
 {
     (void)info; /* no hints are known for topologies */
     bool weighted = weights != MPI_UNWEIGHTED;
@@ -374,8 +384,7 @@ int mpi_dist_graph_create(struct comm *comm_old, int n, const int sources[], con
     return err;
 }
 
-/* ---- inquiry
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- inquiry ---- */
 
 int mpi_dist_graph_neighbors_count(struct comm *comm, int *indegree, int *outdegree, int *weighted)
 {
@@ -389,7 +398,8 @@ int mpi_dist_graph_neighbors_count(struct comm *comm, int *indegree, int *outdeg
 }
 
 /* The first part of the list where there is no room for all of it. */
-static void give(const int *ranks, const int *weights, int n, int room, int *ret_ranks, int *ret_weights)
+static void give(const int *ranks, const int *weights, int n, int room, int *ret_ranks,
+                 int *ret_weights)
 {
     n = n < room ? n : room;
     copy_ints(ret_ranks, ranks, n);

@@ -14,7 +14,8 @@ static int check_graph(const struct comm *comm, int nnodes, const int indx[], co
         return err_set(MPI_ERR_ARG, "nnodes is %d, not in 0..%d", nnodes, comm->size);
     for (int i = 0; i < nnodes; i++)
         if (indx[i] < (i > 0 ? indx[i - 1] : 0))
-            return err_set(MPI_ERR_ARG, "index[%d] is %d, less than what comes before it", i, indx[i]);
+            return err_set(MPI_ERR_ARG, "index[%d] is %d, less than what comes before it", i,
+                           indx[i]);
     int n_edges = nnodes > 0 ? indx[nnodes - 1] : 0;
     if (n_edges > 0 && !edges)
         return err_set(MPI_ERR_ARG, "edges is a null pointer");
@@ -24,7 +25,8 @@ static int check_graph(const struct comm *comm, int nnodes, const int indx[], co
     return MPI_SUCCESS;
 }
 
-static int new_graph(int rank, int nnodes, const int indx[], const int edges[], struct topo **ret_topo)
+static int new_graph(int rank, int nnodes, const int indx[], const int edges[],
+                     struct topo **ret_topo)
 {
     int n_edges = nnodes > 0 ? indx[nnodes - 1] : 0;
     struct topo *topo = topo_new(MPI_GRAPH, (long long)nnodes + n_edges);
@@ -65,8 +67,8 @@ static int *order(const struct comm *comm, int n, const int indx[], const int ed
     return NULL;
 }
 
-int mpi_graph_create(struct comm *comm_old, int nnodes, const int indx[], const int edges[], int reorder,
-                     struct comm **ret_comm_graph)
+int mpi_graph_create(struct comm *comm_old, int nnodes, const int indx[], const int edges[],
+                     int reorder, struct comm **ret_comm_graph)
 {
     int err = topo_check_intra(comm_old);
     if (!err)
@@ -116,8 +118,8 @@ int mpi_graph_get(struct comm *comm, int maxindex, int maxedges, int indx[], int
     int n_edges = topo->index[topo->n_nodes - 1];
     if (maxindex < topo->n_nodes || maxedges < n_edges)
         return err_set(MPI_ERR_ARG,
-                       "maxindex is %d and maxedges is %d, but the graph has %d nodes and %d edges", maxindex,
-                       maxedges, topo->n_nodes, n_edges);
+                       "maxindex is %d and maxedges is %d, but the graph has %d nodes and %d edges",
+                       maxindex, maxedges, topo->n_nodes, n_edges);
     memcpy(indx, topo->index, (size_t)topo->n_nodes * sizeof(int));
     if (n_edges > 0)
         memcpy(edges, topo->edges, (size_t)n_edges * sizeof(int));
@@ -144,8 +146,8 @@ int mpi_graph_neighbors(struct comm *comm, int rank, int maxneighbors, int neigh
         return err;
     int first = first_edge(comm->topo, rank), n = comm->topo->index[rank] - first;
     if (n > maxneighbors)
-        return err_set(MPI_ERR_ARG, "maxneighbors is %d, but rank %d has %d neighbors", maxneighbors, rank,
-                       n);
+        return err_set(MPI_ERR_ARG, "maxneighbors is %d, but rank %d has %d neighbors",
+                       maxneighbors, rank, n);
     if (n > 0)
         memcpy(neighbors, comm->topo->edges + first, (size_t)n * sizeof(int));
     return MPI_SUCCESS;

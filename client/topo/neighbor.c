@@ -2,11 +2,11 @@
 /*
  * Neighbourhood collectives (MPI-5.0 section 8.6): blocking, nonblocking and persistent.
  *
- * Every transfer is posted at once: the neighbours are few and the messages independent. A neighbour that is
- * listed several times (parallel edges, a periodic dimension of one or two ranks) gets several messages under
- * one tag, told apart by their order alone. In a grid, what leaves downwards arrives from above, so receives
- * are posted with the two directions of each dimension exchanged (section 8.6, buffers of periodic dimensions
- * of size 1 and 2).
+ * Every transfer is posted at once: the neighbours are few and the messages independent. A
+ * neighbour that is listed several times (parallel edges, a periodic dimension of one or two ranks)
+ * gets several messages under one tag, told apart by their order alone. In a grid, what leaves
+ * downwards arrives from above, so receives are posted with the two directions of each dimension
+ * exchanged (section 8.6, buffers of periodic dimensions of size 1 and 2).
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
@@ -15,19 +15,21 @@
 #include "client/topo/topo.h"
 
 /* `send` has one block for all neighbours (allgather) or one for each. */
-static void exchange(struct schedule *s, const struct blocks *send, bool send_same, const struct blocks *recv)
+static void exchange(struct schedule *s, const struct blocks *send, bool send_same,
+                     const struct blocks *recv)
 {
     const struct topo *topo = s->view.comm->topo;
     for (int k = 0; k < topo->n_in; k++) {
         int i = topo->kind == MPI_CART ? k ^ 1 : k;
         if (topo->in[i] != MPI_PROC_NULL && blocks_bytes(recv, i) > 0)
-            schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), topo->in[i]);
+            schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i),
+                           topo->in[i]);
     }
     for (int i = 0; i < topo->n_out; i++) {
         int block = send_same ? 0 : i;
         if (topo->out[i] != MPI_PROC_NULL && blocks_bytes(send, block) > 0)
-            schedule_isend(s, blocks_at(send, block), blocks_count(send, block), blocks_type(send, block),
-                           topo->out[i]);
+            schedule_isend(s, blocks_at(send, block), blocks_count(send, block),
+                           blocks_type(send, block), topo->out[i]);
     }
     schedule_wait(s);
 }
@@ -40,7 +42,8 @@ static int check_vector(const char *argument, const struct blocks *blocks, int n
     if (n > 0 && !counts.base)
         return err_set(MPI_ERR_ARG, "%s is a null pointer", argument);
     if (n > 0 && !blocks->displs.base)
-        return err_set(MPI_ERR_ARG, "the displacements that belong to %s are a null pointer", argument);
+        return err_set(MPI_ERR_ARG, "the displacements that belong to %s are a null pointer",
+                       argument);
     for (int i = 0; i < n; i++) {
         MPI_Count count = intvec_at(counts, i);
         if (count < 0)
@@ -48,14 +51,14 @@ static int check_vector(const char *argument, const struct blocks *blocks, int n
                            (long long)count);
         const struct datatype *type = types && count > 0 ? datatype_from_handle(types[i]) : NULL;
         if (types && count > 0 && (!type || !type->committed))
-            return err_set(MPI_ERR_TYPE, "the datatype that belongs to %s[%d] is no committed one", argument,
-                           i);
+            return err_set(MPI_ERR_TYPE, "the datatype that belongs to %s[%d] is no committed one",
+                           argument, i);
     }
     return MPI_SUCCESS;
 }
 
-/* Writes the exchange unless an argument is wrong, which then is the schedule's error. Vectors are checked
- * where given. */
+/* Writes the exchange unless an argument is wrong, which then is the schedule's error. Vectors are
+ * checked where given. */
 static void write_exchange(struct schedule *s, const struct blocks *send, bool send_same,
                            const struct blocks *recv, bool vectors)
 {
@@ -69,16 +72,18 @@ static void write_exchange(struct schedule *s, const struct blocks *send, bool s
         exchange(s, send, send_same, recv);
 }
 
-static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                      void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
+static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                      struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                      struct datatype *recvtype)
 {
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     write_exchange(s, &send, true, &recv, false);
 }
 
-int mpi_neighbor_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                           MPI_Count recvcount, struct datatype *recvtype, struct comm *comm)
+int mpi_neighbor_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                           void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                           struct comm *comm)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -87,8 +92,8 @@ int mpi_neighbor_allgather(const void *sendbuf, MPI_Count sendcount, struct data
 }
 
 int mpi_ineighbor_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                            void *recvbuf, MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
-                            struct request **ret_request)
+                            void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                            struct comm *comm, struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
@@ -128,7 +133,8 @@ int mpi_neighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, struct dat
 
 int mpi_ineighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
                              void *recvbuf, struct intvec recvcounts, struct intvec displs,
-                             struct datatype *recvtype, struct comm *comm, struct request **ret_request)
+                             struct datatype *recvtype, struct comm *comm,
+                             struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
@@ -136,10 +142,10 @@ int mpi_ineighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, struct da
     return coll_request_start(s, ret_request);
 }
 
-int mpi_neighbor_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                                 void *recvbuf, struct intvec recvcounts, struct intvec displs,
-                                 struct datatype *recvtype, struct comm *comm, struct info *info,
-                                 struct request **ret_request)
+int mpi_neighbor_allgatherv_init(const void *sendbuf, MPI_Count sendcount,
+                                 struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
+                                 struct intvec displs, struct datatype *recvtype, struct comm *comm,
+                                 struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
@@ -148,16 +154,18 @@ int mpi_neighbor_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struc
     return coll_request_persist(s, ret_request);
 }
 
-static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                     void *recvbuf, MPI_Count recvcount, struct datatype *recvtype)
+static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
+                     struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
+                     struct datatype *recvtype)
 {
     struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
     write_exchange(s, &send, false, &recv, false);
 }
 
-int mpi_neighbor_alltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                          MPI_Count recvcount, struct datatype *recvtype, struct comm *comm)
+int mpi_neighbor_alltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                          void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                          struct comm *comm)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -165,9 +173,9 @@ int mpi_neighbor_alltoall(const void *sendbuf, MPI_Count sendcount, struct datat
     return schedule_end(&s);
 }
 
-int mpi_ineighbor_alltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
-                           MPI_Count recvcount, struct datatype *recvtype, struct comm *comm,
-                           struct request **ret_request)
+int mpi_ineighbor_alltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
+                           void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
+                           struct comm *comm, struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
@@ -190,8 +198,10 @@ static void alltoallv(struct schedule *s, const void *sendbuf, struct intvec sen
                       struct intvec sdispls, struct datatype *sendtype, void *recvbuf,
                       struct intvec recvcounts, struct intvec rdispls, struct datatype *recvtype)
 {
-    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls};
-    struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls};
+    struct blocks send = {
+        .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = sdispls};
+    struct blocks recv = {
+        .buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = rdispls};
     write_exchange(s, &send, false, &recv, true);
 }
 
@@ -212,29 +222,34 @@ int mpi_ineighbor_alltoallv(const void *sendbuf, struct intvec sendcounts, struc
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                  recvtype);
     return coll_request_start(s, ret_request);
 }
 
-int mpi_neighbor_alltoallv_init(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
-                                struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
-                                struct intvec rdispls, struct datatype *recvtype, struct comm *comm,
-                                struct info *info, struct request **ret_request)
+int mpi_neighbor_alltoallv_init(const void *sendbuf, struct intvec sendcounts,
+                                struct intvec sdispls, struct datatype *sendtype, void *recvbuf,
+                                struct intvec recvcounts, struct intvec rdispls,
+                                struct datatype *recvtype, struct comm *comm, struct info *info,
+                                struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+        alltoallv(s, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                  recvtype);
     return coll_request_persist(s, ret_request);
 }
 
 static void alltoallw(struct schedule *s, const void *sendbuf, struct intvec sendcounts,
                       struct intvec sdispls, const MPI_Datatype sendtypes[], void *recvbuf,
-                      struct intvec recvcounts, struct intvec rdispls, const MPI_Datatype recvtypes[])
+                      struct intvec recvcounts, struct intvec rdispls,
+                      const MPI_Datatype recvtypes[])
 {
     struct blocks send = {
         .buf = (void *)sendbuf, .types = sendtypes, .counts = sendcounts, .displs = sdispls};
-    struct blocks recv = {.buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls};
+    struct blocks recv = {
+        .buf = recvbuf, .types = recvtypes, .counts = recvcounts, .displs = rdispls};
     write_exchange(s, &send, false, &recv, true);
 }
 
@@ -250,23 +265,26 @@ int mpi_neighbor_alltoallw(const void *sendbuf, struct intvec sendcounts, struct
 
 int mpi_ineighbor_alltoallw(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
                             const MPI_Datatype sendtypes[], void *recvbuf, struct intvec recvcounts,
-                            struct intvec rdispls, const MPI_Datatype recvtypes[], struct comm *comm,
-                            struct request **ret_request)
+                            struct intvec rdispls, const MPI_Datatype recvtypes[],
+                            struct comm *comm, struct request **ret_request)
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                  recvtypes);
     return coll_request_start(s, ret_request);
 }
 
-int mpi_neighbor_alltoallw_init(const void *sendbuf, struct intvec sendcounts, struct intvec sdispls,
-                                const MPI_Datatype sendtypes[], void *recvbuf, struct intvec recvcounts,
-                                struct intvec rdispls, const MPI_Datatype recvtypes[], struct comm *comm,
+int mpi_neighbor_alltoallw_init(const void *sendbuf, struct intvec sendcounts,
+                                struct intvec sdispls, const MPI_Datatype sendtypes[],
+                                void *recvbuf, struct intvec recvcounts, struct intvec rdispls,
+                                const MPI_Datatype recvtypes[], struct comm *comm,
                                 struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+        alltoallw(s, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                  recvtypes);
     return coll_request_persist(s, ret_request);
 }

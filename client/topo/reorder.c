@@ -35,8 +35,7 @@ static void judge(struct search *s)
     }
 }
 
-/* ---- growing regions
- * ------------------------------------------------------------------------------------------- */
+/* ---- growing regions ---- */
 
 /* A heap of places by what they would save; entries go stale when the gain of their place grows. */
 struct candidate {
@@ -83,9 +82,9 @@ static struct candidate heap_pop(struct heap *h)
     return top;
 }
 
-/* Greedy graph growing (Karypis and Kumar 1998, section 3.2): each node in turn takes the place that has most
- * edges into what it holds already, from a first free place on. Follows edges in the direction they are
- * listed; O(E log E). */
+/* Greedy graph growing (Karypis and Kumar 1998, section 3.2): each node in turn takes the place
+ * that has most edges into what it holds already, from a first free place on. Follows edges in the
+ * direction they are listed; O(E log E). */
 static void try_growing(struct search *s)
 {
     const struct reorder_graph *g = s->g;
@@ -126,11 +125,10 @@ static void try_growing(struct search *s)
     free(gain);
 }
 
-/* ---- blocks of a grid
- * ------------------------------------------------------------------------------------------ */
+/* ---- blocks of a grid ---- */
 
-/* Judges every shape of block with `left` more places in the dimensions from d on. There are few: the ways to
- * write the ranks of a node as a product. */
+/* Judges every shape of block with `left` more places in the dimensions from d on. There are few:
+ * the ways to write the ranks of a node as a product. */
 static void try_shapes(struct search *s, int n_dims, const int *dims, int *block, int d, int left)
 {
     if (d < n_dims) {
@@ -167,8 +165,7 @@ static void try_grid(struct search *s, int n_dims, const int *dims)
     free(block);
 }
 
-/* ---- the whole
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static void number_nodes(struct search *s, const int *node_of)
 {

@@ -34,7 +34,8 @@ static int group_of(const struct comm *comm, int n, const int *members, struct g
     return err;
 }
 
-int topo_make_comm(struct comm *comm, int n, const int *members, struct topo *topo, struct comm **ret_comm)
+int topo_make_comm(struct comm *comm, int n, const int *members, struct topo *topo,
+                   struct comm **ret_comm)
 {
     struct group *group = NULL;
     struct schedule s;
@@ -81,8 +82,8 @@ int topo_check_kind(const struct comm *comm, int kind)
                                              : "";
     if (comm->topo && (kind == 0 || comm->topo->kind == kind))
         return MPI_SUCCESS;
-    return err_set(MPI_ERR_TOPOLOGY, "%s has no %stopology", comm->name[0] ? comm->name : "the communicator",
-                   wanted);
+    return err_set(MPI_ERR_TOPOLOGY, "%s has no %stopology",
+                   comm->name[0] ? comm->name : "the communicator", wanted);
 }
 
 int mpi_topo_test(struct comm *comm, int *status)

@@ -18,7 +18,8 @@ int address_of_interface(const char *interface, char *ret_text, size_t n)
     for (int pass = 0; pass < 2 && rc < 0; pass++) {
         for (struct ifaddrs *a = all; a && rc < 0; a = a->ifa_next) {
             int family = pass == 0 ? AF_INET : AF_INET6;
-            if (!a->ifa_addr || a->ifa_addr->sa_family != family || strcmp(a->ifa_name, interface) != 0)
+            if (!a->ifa_addr || a->ifa_addr->sa_family != family ||
+                strcmp(a->ifa_name, interface) != 0)
                 continue;
             const void *ip = family == AF_INET
                                  ? (void *)&((struct sockaddr_in *)(void *)a->ifa_addr)->sin_addr
@@ -33,9 +34,11 @@ int address_of_interface(const char *interface, char *ret_text, size_t n)
 
 int address_parse(const char *text, struct sockaddr_storage *ret_address, socklen_t *ret_len)
 {
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM},
+                    *list = NULL;
 
-    if (getaddrinfo(text, "0", &hints, &list) != 0 || !list || list->ai_addrlen > sizeof *ret_address) {
+    if (getaddrinfo(text, "0", &hints, &list) != 0 || !list ||
+        list->ai_addrlen > sizeof *ret_address) {
         if (list)
             freeaddrinfo(list);
         return -EINVAL;

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* First address of an interface as numeric text: IPv4 if it has one. 0, -EADDRNOTAVAIL, or another negative errno. */
+/* First address of an interface as numeric text: IPv4 if it has one. 0, -EADDRNOTAVAIL, or another
+ * negative errno. */
 int address_of_interface(const char *interface, char *ret_text, size_t n);
 
 /* The socket address behind numeric text, port 0. 0 or -EINVAL. */

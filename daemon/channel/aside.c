@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages set aside at their source. A ring is first in, first out, so a message to a rank that does not drain, or to a node without a
- * way, would hold up what its sender has for others. It is taken out of the ring into blocks, a queue for each such destination, and the
- * destination is closed for this channel in the job's segment: ranks keep what they have for it until it is open again. So a destination
- * costs at most what lay in the rings when it closed. Where the room for all of them (a quarter of the blocks) or the table is full, the ring
- * waits after all.
+ * Messages set aside at their source. A ring is first in, first out, so a message to a rank that
+ * does not drain, or to a node without a way, would hold up what its sender has for others. It is
+ * taken out of the ring into blocks, a queue for each such destination, and the destination is
+ * closed for this channel in the job's segment: ranks keep what they have for it until it is open
+ * again. So a destination costs at most what lay in the rings when it closed. Where the room for
+ * all of them (a quarter of the blocks) or the table is full, the ring waits after all.
  */
 #include <string.h>
 
@@ -66,7 +67,8 @@ static void *claim(struct channel *ch, struct aside *a, uint32_t need)
     return arena_at(&hub->arena, block);
 }
 
-int aside_add(struct channel *ch, struct channel_job *job, const struct wire_header *h, const void *payload)
+int aside_add(struct channel *ch, struct channel_job *job, const struct wire_header *h,
+              const void *payload)
 {
     struct aside *a = aside_find(ch, job, h->dst_rank);
     bool fresh = !a;
@@ -110,7 +112,8 @@ static void forget(struct channel *ch, struct aside *a)
 static bool send_first(struct channel *ch, struct aside *a)
 {
     struct hub *hub = ch->hub;
-    const struct wire_header *h = (const void *)((uint8_t *)arena_at(&hub->arena, a->head) + a->off);
+    const struct wire_header *h =
+        (const void *)((uint8_t *)arena_at(&hub->arena, a->head) + a->off);
     struct flow *f;
 
     if (tx_admit(ch, a->job, a->rank, &f) != 0)

@@ -8,14 +8,16 @@
 
 int arena_init(struct arena *arena, uint32_t n_blocks, uint32_t packet_bytes)
 {
-    size_t stride = (sizeof(struct wire_header) + packet_bytes + BLOCK_LINE - 1) & ~(size_t)(BLOCK_LINE - 1);
+    size_t stride =
+        (sizeof(struct wire_header) + packet_bytes + BLOCK_LINE - 1) & ~(size_t)(BLOCK_LINE - 1);
     size_t n_bytes = stride * n_blocks;
-    void *map =
-        mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *map = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (map == MAP_FAILED)
         return -errno;
-    *arena = (struct arena){.base = map, .stride = stride, .n_bytes = n_bytes, .n_blocks = n_blocks};
+    *arena =
+        (struct arena){.base = map, .stride = stride, .n_bytes = n_bytes, .n_blocks = n_blocks};
     return 0;
 }
 
@@ -28,9 +30,10 @@ void arena_deinit(struct arena *arena)
 
 void pool_init(struct pool *pool, struct block *blocks, uint32_t first, uint32_t n_blocks)
 {
-    *pool = (struct pool){.blocks = blocks, .first = first, .n_blocks = n_blocks, .free_head = BLOCK_NONE};
-    /* Backwards, so that the first blocks are taken first and the rest of the arena stays untouched memory.
-     */
+    *pool = (struct pool){
+        .blocks = blocks, .first = first, .n_blocks = n_blocks, .free_head = BLOCK_NONE};
+    /* Backwards, so that the first blocks are taken first and the rest of the arena stays untouched
+     * memory. */
     for (uint32_t i = n_blocks; i-- > 0;) {
         blocks[first + i].next_free = pool->free_head;
         pool->free_head = first + i;

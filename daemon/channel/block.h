@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks: the buffers of the channels. One arena per node, mapped once and registered with every network;
- * each channel owns an equal part of it and is the only one to take blocks from that part or put them back. A
- * block holds one packet: wire header and payload, contiguous. It is named by its index in the arena.
+ * Blocks: the buffers of the channels. One arena per node, mapped once and registered with every
+ * network; each channel owns an equal part of it and is the only one to take blocks from that part
+ * or put them back. A block holds one packet: wire header and payload, contiguous. It is named by
+ * its index in the arena.
  *
- * A block may be held by another channel than its owner (a packet that is forwarded, or delivered there); it
- * comes home through a lane. Its record therefore has two halves: the owner's, and the holder's, which
- * changes hands with the block.
+ * A block may be held by another channel than its owner (a packet that is forwarded, or delivered
+ * there); it comes home through a lane. Its record therefore has two halves: the owner's, and the
+ * holder's, which changes hands with the block.
  */
 #pragma once
 
@@ -39,7 +40,7 @@ struct block {
     /* Owner's half. */
     uint32_t next_free;
     uint8_t use; /* enum block_use */
-    bool out;    /* BLOCK_FLOW, BLOCK_ORPHAN: waiting for, or in, a driver, or with another channel */
+    bool out; /* BLOCK_FLOW, BLOCK_ORPHAN: waiting for, or in, a driver, or with another channel */
     uint16_t reserved;
     /* Holder's half. */
     _Alignas(16) uint32_t next; /* in a link's queue or a rank's hold */

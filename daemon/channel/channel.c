@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The channel: its making, its turn, and the way home of blocks. The turn looks at everything a channel has
- * to look at, does a bounded amount of each, and never waits.
+ * The channel: its making, its turn, and the way home of blocks. The turn looks at everything a
+ * channel has to look at, does a bounded amount of each, and never waits.
  */
 #include "daemon/channel/channel.h"
 
@@ -25,8 +25,8 @@
 /* Memory that exists where it is touched. */
 static void *sparse(size_t n_bytes)
 {
-    void *map =
-        mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *map = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     return map == MAP_FAILED ? NULL : map;
 }
@@ -36,7 +36,8 @@ static const struct {
 } tables[] = {
     {offsetof(struct channel, links), sizeof(struct link), HOP_MAX_NODES},
     {offsetof(struct channel, flows), sizeof(struct flow), HOP_MAX_NODES},
-    {offsetof(struct channel, flows_in), sizeof(struct flow_in), (size_t)HOP_MAX_NODES *HOP_MAX_CHANNELS},
+    {offsetof(struct channel, flows_in), sizeof(struct flow_in),
+     (size_t)HOP_MAX_NODES *HOP_MAX_CHANNELS},
     {offsetof(struct channel, flow_rows), sizeof(struct count_row), HOP_MAX_NODES},
     {offsetof(struct channel, link_rows), sizeof(struct count_row), HOP_MAX_NODES},
     {offsetof(struct channel, map), sizeof(uint32_t) * 2, NODE_MAP_SIZE},
@@ -49,8 +50,8 @@ static void **table_at(struct channel *ch, size_t i)
 
 static void set_defaults(struct channel_config *c, uint32_t n_blocks)
 {
-#define DEFAULT(field, value)                                                                                \
-    if (c->field == 0)                                                                                       \
+#define DEFAULT(field, value)                                                                      \
+    if (c->field == 0)                                                                             \
     c->field = (value)
     DEFAULT(spin_ns, 200 * CLOCK_NS_PER_US);
     DEFAULT(ack_delay_ns, 500 * CLOCK_NS_PER_US);
@@ -125,9 +126,10 @@ int channel_new(struct hub *hub, const struct channel_config *config, struct cha
     set_defaults(&ch->config, hub->blocks_per_channel);
     atomic_store_explicit(&ch->wait_mode, (uint32_t)config->wait_mode, memory_order_relaxed);
 
-    struct list *lists[] = {&ch->links_up,    &ch->busy_links,   &ch->active_flows, &ch->dirty_flows,
-                            &ch->acks_urgent, &ch->acks_waiting, &ch->jobs,         &ch->jobs_gone,
-                            &ch->ups_active,  &ch->ups_quiet,    &ch->holding};
+    struct list *lists[] = {&ch->links_up,    &ch->busy_links,  &ch->active_flows,
+                            &ch->dirty_flows, &ch->acks_urgent, &ch->acks_waiting,
+                            &ch->jobs,        &ch->jobs_gone,   &ch->ups_active,
+                            &ch->ups_quiet,   &ch->holding};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         list_init(lists[i]);
 
@@ -254,13 +256,14 @@ uint32_t channel_slot_of(struct channel *ch, uint32_t node_id)
     uint32_t slot = map_look(ch, node_id);
     if (slot != UINT32_MAX)
         return slot;
-    /* Slots are only ever added. acquire: pairs with the release of the control thread, which sets the node
-     * id first. */
+    /* Slots are only ever added. acquire: pairs with the release of the control thread, which sets
+     * the node id first. */
     uint32_t n_slots = atomic_load_explicit(&ch->hops->n_slots, memory_order_acquire);
     if (n_slots > HOP_MAX_NODES)
         n_slots = HOP_MAX_NODES;
     while (ch->map_slots < n_slots) {
-        uint32_t id = atomic_load_explicit(&ch->hops->entries[ch->map_slots].node_id, memory_order_relaxed);
+        uint32_t id =
+            atomic_load_explicit(&ch->hops->entries[ch->map_slots].node_id, memory_order_relaxed);
         if (id == 0)
             break;
         uint32_t i = id % NODE_MAP_SIZE;
@@ -278,8 +281,8 @@ void channel_block_done(struct channel *ch, uint32_t block, int error)
     uint32_t owner = block / hub->blocks_per_channel;
 
     if (owner != ch->idx) {
-        bool pushed = lane_push(&hub->back[ch->idx * ch->n_channels + owner], block | (error ? LANE_BIT : 0),
-                                ch->fenced);
+        bool pushed = lane_push(&hub->back[ch->idx * ch->n_channels + owner],
+                                block | (error ? LANE_BIT : 0), ch->fenced);
         assert(pushed);
         (void)pushed;
         channel_wake(hub, owner);
@@ -407,8 +410,9 @@ void channel_snapshot(struct channel *ch)
 
 static void check_drained(struct channel *ch)
 {
-    bool done = list_empty(&ch->active_flows) && list_empty(&ch->busy_links) && list_empty(&ch->holding) &&
-                ch->n_parked == 0 && ch->n_aside_blocks == 0 && !tx_has_work(ch);
+    bool done = list_empty(&ch->active_flows) && list_empty(&ch->busy_links) &&
+                list_empty(&ch->holding) && ch->n_parked == 0 && ch->n_aside_blocks == 0 &&
+                !tx_has_work(ch);
 
     if (!done && ch->now_ns < ch->drain_until_ns)
         return;
@@ -438,7 +442,8 @@ uint32_t channel_turn(struct channel *ch, uint64_t now_ns)
         ch->generation = generation;
         send_on_routes(ch);
     }
-    /* The ranks first: to look at their rings costs a few loads, to look at the network system calls. */
+    /* The ranks first: to look at their rings costs a few loads, to look at the network system
+     * calls. */
     n += tx_poll(ch, TX_PER_TURN);
     send_pump_dirty(ch);
     n += poll_net(ch);
@@ -477,11 +482,11 @@ uint64_t channel_next_ns(const struct channel *ch)
         if (in->rx.ack_due_ns < due)
             due = in->rx.ack_due_ns;
     }
-    /* Ranks that drain their rings ring no bell, nor does a driver that can send again without having said
-     * so. */
-    if (!list_empty(&ch->holding) || !list_empty(&ch->busy_links) || !list_empty(&ch->dirty_flows) ||
-        ch->n_detaching > 0 || !list_empty(&ch->jobs_gone) || ch->drain_until_ns != 0 || ch->credit.n > 0 ||
-        ch->n_parked > 0 || ch->n_asides > 0) {
+    /* Ranks that drain their rings ring no bell, nor does a driver that can send again without
+     * having said so. */
+    if (!list_empty(&ch->holding) || !list_empty(&ch->busy_links) ||
+        !list_empty(&ch->dirty_flows) || ch->n_detaching > 0 || !list_empty(&ch->jobs_gone) ||
+        ch->drain_until_ns != 0 || ch->credit.n > 0 || ch->n_parked > 0 || ch->n_asides > 0) {
         uint64_t soon = ch->now_ns + CLOCK_NS_PER_MS;
         if (soon < due)
             due = soon;

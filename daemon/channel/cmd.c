@@ -36,8 +36,8 @@ int cmd_send(struct channel *ch, const struct cmd *cmd)
     if (tail - atomic_load_explicit(&ch->cmd_head, memory_order_acquire) >= CMD_RING)
         return -EAGAIN;
     ch->cmds[tail % CMD_RING] = *cmd;
-    /* seq_cst: publishes the command (pairs with the acquire in cmd_poll) and, commands being rare, orders
-     * itself against channel_wake's look at `sleeping` without the other side's barrier. */
+    /* seq_cst: publishes the command (pairs with the acquire in cmd_poll) and, commands being rare,
+     * orders itself against channel_wake's look at `sleeping` without the other side's barrier. */
     atomic_exchange_explicit(&ch->cmd_tail, tail + 1, memory_order_seq_cst);
     channel_wake(ch->hub, ch->idx);
     return 0;
@@ -99,7 +99,8 @@ static void run(struct channel *ch, const struct cmd *cmd)
         job_attach(ch, cmd->job);
         break;
     case CMD_DETACH_RANK:
-        job_detach_rank(ch, cmd->detach_rank.job, cmd->detach_rank.local, cmd->detach_rank.dead != 0);
+        job_detach_rank(ch, cmd->detach_rank.job, cmd->detach_rank.local,
+                        cmd->detach_rank.dead != 0);
         break;
     case CMD_DETACH_JOB:
         job_detach(ch, cmd->job);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control to channel and back: the only way in which the control thread and a channel thread speak. Commands
- * and events are small fixed structures in two rings in process memory, each with one producer and one
- * consumer.
+ * Control to channel and back: the only way in which the control thread and a channel thread speak.
+ * Commands and events are small fixed structures in two rings in process memory, each with one
+ * producer and one consumer.
  *
- * The control thread also publishes routes, by writing the hop table (proto/hop.h) itself: words first, then
- * `generation` with release; channels look at the generation in every turn.
+ * The control thread also publishes routes, by writing the hop table (proto/hop.h) itself: words
+ * first, then `generation` with release; channels look at the generation in every turn.
  *
  * All functions of this file are for the control thread.
  */
@@ -21,14 +21,16 @@ struct channel;
 struct channel_job;
 
 enum cmd_type {
-    CMD_ADD_LINK =
-        1, /* a neighbour answers at this address; adding it again with another address replaces it */
-    CMD_REMOVE_LINK, /* it is gone; packets waiting for it take another way or go back to their flows */
-    CMD_ATTACH_JOB,  /* serve this job's rings */
-    CMD_DETACH_RANK, /* take all from the rank's ring, then answer EVENT_RANK_DETACHED */
-    CMD_DETACH_JOB,  /* let go of the job's memory at once, then answer EVENT_JOB_DETACHED */
-    CMD_SET_WAIT,    /* wait mode of this channel thread */
-    CMD_DRAIN, /* answer EVENT_DRAINED when nothing is unacknowledged or waiting any more, or the time is over
+    CMD_ADD_LINK = 1, /* a neighbour answers at this address; adding it again with another address
+                         replaces it */
+    CMD_REMOVE_LINK,  /* it is gone; packets waiting for it take another way or go back to their
+                         flows */
+    CMD_ATTACH_JOB,   /* serve this job's rings */
+    CMD_DETACH_RANK,  /* take all from the rank's ring, then answer EVENT_RANK_DETACHED */
+    CMD_DETACH_JOB,   /* let go of the job's memory at once, then answer EVENT_JOB_DETACHED */
+    CMD_SET_WAIT,     /* wait mode of this channel thread */
+    CMD_DRAIN, /* answer EVENT_DRAINED when nothing is unacknowledged or waiting any more, or the
+                * time is over
                 */
     CMD_STOP,  /* end the thread (channel_stop does this) */
 };
@@ -48,8 +50,8 @@ struct cmd {
         struct {
             struct channel_job *job;
             uint32_t local; /* index of the rank on this node */
-            uint32_t
-                dead; /* 1: the rank died, its ring may hold rubbish: throw it away; 0: it finalized, drain */
+            uint32_t dead;  /* 1: the rank died, its ring may hold rubbish: throw it away; 0: it
+                               finalized, drain */
         } detach_rank;
         uint32_t wait_mode;  /* enum wait_mode */
         uint64_t timeout_ns; /* CMD_DRAIN, from now */
@@ -62,13 +64,15 @@ enum event_type {
     EVENT_RANK_DETACHED,
     EVENT_JOB_DETACHED, /* the channel holds nothing of the job any more: free it */
     EVENT_UNREACHABLE,  /* no route to this node for long: its packets were given up */
-    EVENT_RESTARTED, /* this node came back as a new incarnation: packets of jobs that are over were dropped
+    EVENT_RESTARTED, /* this node came back as a new incarnation: packets of jobs that are over were
+                      * dropped
                       */
-    EVENT_HOLD_OVERFLOW, /* a rank did not drain for long: to be named in the log; only its own senders wait
-                            for it */
+    EVENT_HOLD_OVERFLOW, /* a rank did not drain for long: to be named in the log; only its own
+                            senders wait for it */
     EVENT_POISONED,      /* rubbish in a rank's ring: end its job */
     EVENT_DRAINED,
-    EVENT_FAILED, /* the channel's endpoint is lost; the thread goes on to serve rings and other channels */
+    EVENT_FAILED, /* the channel's endpoint is lost; the thread goes on to serve rings and other
+                     channels */
 };
 
 struct cmd_event {
@@ -77,12 +81,13 @@ struct cmd_event {
     uint64_t job;     /* job id: RANK_DETACHED, JOB_DETACHED, HOLD_OVERFLOW, POISONED */
     uint32_t rank;    /* local rank: RANK_DETACHED; world rank: HOLD_OVERFLOW, POISONED */
     int32_t error;    /* LINK_ERROR, FAILED: negative errno */
-    uint64_t value;   /* RTT: nanoseconds; UNREACHABLE, RESTARTED: packets dropped; HOLD_OVERFLOW: bytes;
-                         DRAINED: left over */
+    uint64_t value;   /* RTT: nanoseconds; UNREACHABLE, RESTARTED: packets dropped; HOLD_OVERFLOW:
+                         bytes;   DRAINED: left over */
     const char *text; /* POISONED: what was found (a constant string); else NULL */
 };
 
-/* Sends a command. 0, or -EAGAIN when the ring is full (try again after reading events). Copies *cmd. */
+/* Sends a command. 0, or -EAGAIN when the ring is full (try again after reading events). Copies
+ * *cmd. */
 int cmd_send(struct channel *ch, const struct cmd *cmd);
 /* Fetches the next event. False when there is none. */
 bool cmd_next_event(struct channel *ch, struct cmd_event *ret_event);
@@ -90,8 +95,9 @@ bool cmd_next_event(struct channel *ch, struct cmd_event *ret_event);
 int cmd_event_fd(const struct channel *ch);
 
 /*
- * What a channel needs to know of a job. The tables are the daemon's own copies, never the segment's, which
- * the ranks can write. They and the segment's mapping stay valid until this channel's EVENT_JOB_DETACHED.
+ * What a channel needs to know of a job. The tables are the daemon's own copies, never the
+ * segment's, which the ranks can write. They and the segment's mapping stay valid until this
+ * channel's EVENT_JOB_DETACHED.
  */
 struct cmd_job {
     uint64_t job;  /* not 0 */
@@ -99,9 +105,11 @@ struct cmd_job {
     const struct segment_layout *layout;
     const struct segment_world *world; /* shape.n_world entries */
     const struct segment_node *nodes;  /* shape.n_nodes entries; node_id and slot are used */
-    int event_fd;        /* this job's eventfd of this channel, as passed to its ranks; stays the caller's */
-    bool fenced;         /* as in the attach reply */
-    uint32_t hold_bytes; /* most that is held for one rank that does not drain; 0: default (16 MiB) */
+    int event_fd; /* this job's eventfd of this channel, as passed to its ranks; stays the caller's
+                   */
+    bool fenced;  /* as in the attach reply */
+    uint32_t
+        hold_bytes; /* most that is held for one rank that does not drain; 0: default (16 MiB) */
 };
 
 /* Builds a channel's view of a job, to be passed with CMD_ATTACH_JOB. 0 or negative errno. */

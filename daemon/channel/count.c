@@ -42,8 +42,8 @@ bool count_row_read(const struct count_row *row, void *ret_snapshot, uint32_t n_
         if (before & 1)
             continue;
         for (uint32_t i = 0; i < COUNT_ROW_WORDS; i++)
-            /* acquire: pairs with the release of the word; a newer word makes the second look at version see
-             * it too. */
+            /* acquire: pairs with the release of the word; a newer word makes the second look at
+             * version see it too. */
             words[i] = atomic_load_explicit(&row->word[i], memory_order_acquire);
         if (atomic_load_explicit(&row->version, memory_order_relaxed) == before) {
             memcpy(ret_snapshot, words, n_bytes);

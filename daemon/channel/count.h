@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What can be seen of a channel: counters, and snapshots of its flows and links. Written by the channel's
- * thread alone, read by the control thread for status at any time; neither waits for the other.
+ * What can be seen of a channel: counters, and snapshots of its flows and links. Written by the
+ * channel's thread alone, read by the control thread for status at any time; neither waits for the
+ * other.
  */
 #pragma once
 
@@ -10,46 +11,47 @@
 #include <stdint.h>
 
 /* name in status, what it counts */
-#define COUNT_LIST(X)                                                                                        \
-    X(PACKETS_OUT, "packets_out") /* handed to the driver */                                                 \
-    X(BYTES_OUT, "bytes_out")     /* header and payload */                                                   \
-    X(PACKETS_IN, "packets_in")   /* received and found sound */                                             \
-    X(BYTES_IN, "bytes_in")                                                                                  \
-    X(MSGS_UP, "messages_from_ranks")                                                                        \
-    X(MSGS_DOWN, "messages_to_ranks")                                                                        \
-    X(MSGS_LOCAL, "messages_local")   /* rank to rank of this node through the channel */                    \
-    X(FORWARDED, "packets_forwarded") /* received for another node and handed on */                          \
-    X(HANDED, "packets_handed")       /* given to another channel of this node */                            \
-    X(RESENT, "packets_resent")                                                                              \
-    X(TIMEOUTS, "timeouts") /* packets found lost by time */                                                 \
-    X(ACKS_OUT, "acks_out")                                                                                  \
-    X(ACKS_IN, "acks_in")                                                                                    \
-    X(DUPLICATES, "duplicates")                                                                              \
-    X(CONGESTED, "congestion_marks")     /* set here */                                                      \
-    X(ASIDE, "messages_aside")           /* set aside for a rank without credit or a node without a way */    \
-    X(HELD, "messages_held")             /* waited for a rank that does not drain */                         \
-    X(REFUSED, "packets_refused")        /* not taken: rank over its hold, or job not known yet */           \
-    X(STOPS, "stops_heard")              /* a destination rank does not drain */                             \
-    X(DROP_BAD, "dropped_bad")           /* wire_verify found fault */                                       \
-    X(DROP_NODE, "dropped_unknown_node") /* source or destination not in the hop table */                    \
-    X(DROP_EPOCH, "dropped_epoch")       /* from or for another incarnation */                               \
-    X(DROP_JOB, "dropped_unknown_job")   /* job ended or never came */                                       \
-    X(DROP_RANK, "dropped_bad_rank")     /* no such rank here */                                             \
-    X(DROP_HOPS, "dropped_hops")         /* forwarded too often */                                           \
-    X(DROP_ROUTE, "dropped_no_route")                                                                        \
-    X(DROP_QUEUE, "dropped_queue_full") /* forwarding queue at its limit, or no block to receive into */     \
-    X(DROP_UNREACHABLE, "dropped_unreachable") /* own packets given up */                                    \
-    X(POISONED, "rings_poisoned")              /* rubbish found in a rank's ring */                          \
-    X(SEND_ERRORS, "send_errors")                                                                            \
-    X(RESETS, "flow_resets")                                                                                 \
-    X(EVENTS_LOST, "events_lost") /* control did not read its events */                                      \
-    X(TURNS, "turns")                                                                                        \
-    X(SLEEPS, "sleeps")                                                                                      \
-    X(BLOCKS_FREE, "blocks_free") /* gauges from here on */                                                  \
-    X(BLOCKS_TOTAL, "blocks_total")                                                                          \
-    X(OUT_QUEUED, "out_queued") /* packets waiting for the driver */                                         \
-    X(HELD_BYTES, "held_bytes")                                                                              \
-    X(FLOWS_ACTIVE, "flows_active")                                                                          \
+#define COUNT_LIST(X)                                                                              \
+    X(PACKETS_OUT, "packets_out") /* handed to the driver */                                       \
+    X(BYTES_OUT, "bytes_out")     /* header and payload */                                         \
+    X(PACKETS_IN, "packets_in")   /* received and found sound */                                   \
+    X(BYTES_IN, "bytes_in")                                                                        \
+    X(MSGS_UP, "messages_from_ranks")                                                              \
+    X(MSGS_DOWN, "messages_to_ranks")                                                              \
+    X(MSGS_LOCAL, "messages_local")   /* rank to rank of this node through the channel */          \
+    X(FORWARDED, "packets_forwarded") /* received for another node and handed on */                \
+    X(HANDED, "packets_handed")       /* given to another channel of this node */                  \
+    X(RESENT, "packets_resent")                                                                    \
+    X(TIMEOUTS, "timeouts") /* packets found lost by time */                                       \
+    X(ACKS_OUT, "acks_out")                                                                        \
+    X(ACKS_IN, "acks_in")                                                                          \
+    X(DUPLICATES, "duplicates")                                                                    \
+    X(CONGESTED, "congestion_marks") /* set here */                                                \
+    X(ASIDE, "messages_aside") /* set aside for a rank without credit or a node without a way */   \
+    X(HELD, "messages_held")   /* waited for a rank that does not drain */                         \
+    X(REFUSED, "packets_refused")        /* not taken: rank over its hold, or job not known yet */ \
+    X(STOPS, "stops_heard")              /* a destination rank does not drain */                   \
+    X(DROP_BAD, "dropped_bad")           /* wire_verify found fault */                             \
+    X(DROP_NODE, "dropped_unknown_node") /* source or destination not in the hop table */          \
+    X(DROP_EPOCH, "dropped_epoch")       /* from or for another incarnation */                     \
+    X(DROP_JOB, "dropped_unknown_job")   /* job ended or never came */                             \
+    X(DROP_RANK, "dropped_bad_rank")     /* no such rank here */                                   \
+    X(DROP_HOPS, "dropped_hops")         /* forwarded too often */                                 \
+    X(DROP_ROUTE, "dropped_no_route")                                                              \
+    X(DROP_QUEUE,                                                                                  \
+      "dropped_queue_full") /* forwarding queue at its limit, or no block to receive into */       \
+    X(DROP_UNREACHABLE, "dropped_unreachable") /* own packets given up */                          \
+    X(POISONED, "rings_poisoned")              /* rubbish found in a rank's ring */                \
+    X(SEND_ERRORS, "send_errors")                                                                  \
+    X(RESETS, "flow_resets")                                                                       \
+    X(EVENTS_LOST, "events_lost") /* control did not read its events */                            \
+    X(TURNS, "turns")                                                                              \
+    X(SLEEPS, "sleeps")                                                                            \
+    X(BLOCKS_FREE, "blocks_free") /* gauges from here on */                                        \
+    X(BLOCKS_TOTAL, "blocks_total")                                                                \
+    X(OUT_QUEUED, "out_queued") /* packets waiting for the driver */                               \
+    X(HELD_BYTES, "held_bytes")                                                                    \
+    X(FLOWS_ACTIVE, "flows_active")                                                                \
     X(JOBS, "jobs")
 
 enum count_id {
@@ -107,8 +109,8 @@ struct count_link {
     uint64_t heard_ns; /* when a probe was last answered */
 };
 
-/* One row of a table of snapshots: a sequence lock with one writer. Words of the snapshot are stored one by
- * one, relaxed. */
+/* One row of a table of snapshots: a sequence lock with one writer. Words of the snapshot are
+ * stored one by one, relaxed. */
 #define COUNT_ROW_WORDS 10u
 struct count_row {
     _Atomic uint64_t version; /* odd while being written; 0: never used */

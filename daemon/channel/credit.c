@@ -7,8 +7,8 @@
 
 #define INTERVAL_FIRST_MS 5u
 #define INTERVAL_MAX_MS   100u
-/* Silence after a trickle that means the rank drains again: its message had this time to arrive and to be
- * answered. */
+/* Silence after a trickle that means the rank drains again: its message had this time to arrive and
+ * to be answered. */
 #define SILENCE_NS (30 * CLOCK_NS_PER_MS)
 
 static struct credit_stop *find(struct credit *c, uint64_t job, uint32_t rank)
@@ -34,7 +34,8 @@ bool credit_stop(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
         s = &c->stops[c->n++];
         *s = (struct credit_stop){.job = job, .rank = rank, .interval_ms = INTERVAL_FIRST_MS};
     } else if (s->tried) {
-        s->interval_ms = s->interval_ms * 2 < INTERVAL_MAX_MS ? s->interval_ms * 2 : INTERVAL_MAX_MS;
+        s->interval_ms =
+            s->interval_ms * 2 < INTERVAL_MAX_MS ? s->interval_ms * 2 : INTERVAL_MAX_MS;
     }
     s->stopped = true;
     s->tried = false;
@@ -125,8 +126,9 @@ void credit_age(struct credit *c, uint64_t now_ns)
     for (uint32_t i = c->n; i-- > 0;) {
         struct credit_stop *s = &c->stops[i];
         if (s->n_parked == 0 &&
-            (!s->stopped || (now_ns >= s->until_ns &&
-                             now_ns - s->heard_ns > 2 * s->interval_ms * CLOCK_NS_PER_MS + SILENCE_NS)))
+            (!s->stopped ||
+             (now_ns >= s->until_ns &&
+              now_ns - s->heard_ns > 2 * s->interval_ms * CLOCK_NS_PER_MS + SILENCE_NS)))
             forget(c, s);
     }
 }

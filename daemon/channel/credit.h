@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Credit of destination ranks, as their senders' channels know it. A rank has full credit until its node says
- * stop: then so much is held for it there that more would soon be refused. A stopped rank gets a trickle, one
- * message in an interval that doubles while the stops go on; full credit comes back when its node says so, or
- * by silence after a trickle should that word be lost. Messages that were refused are parked at their source;
- * they go first, and as long as there are any, new ones wait in the rings. So a rank that does not drain
- * costs a bounded number of blocks, and only the senders to it wait.
+ * Credit of destination ranks, as their senders' channels know it. A rank has full credit until its
+ * node says stop: then so much is held for it there that more would soon be refused. A stopped rank
+ * gets a trickle, one message in an interval that doubles while the stops go on; full credit comes
+ * back when its node says so, or by silence after a trickle should that word be lost. Messages that
+ * were refused are parked at their source; they go first, and as long as there are any, new ones
+ * wait in the rings. So a rank that does not drain costs a bounded number of blocks, and only the
+ * senders to it wait.
  *
  * Owned by a channel's thread.
  */
@@ -32,7 +33,8 @@ struct credit {
     struct credit_stop stops[CREDIT_STOPS];
 };
 
-/* A stop has come. False if there are too many at once; it is forgotten then, and the rank's node refuses. */
+/* A stop has come. False if there are too many at once; it is forgotten then, and the rank's node
+ * refuses. */
 bool credit_stop(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns);
 /* The rank drains again. */
 void credit_go(struct credit *c, uint64_t job, uint32_t rank);

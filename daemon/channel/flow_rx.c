@@ -99,11 +99,12 @@ uint32_t flow_rx_ack(struct flow_rx *f, struct wire_ack *ack)
         .received = f->n_unacked,
     };
     for (uint32_t w = 0; w < WIRE_ACK_WORDS; w++) {
-        /* Bit i of the acknowledgement is number cumulative + 2 + i: 64 bits that start inside a word of the
-         * bitmap. */
+        /* Bit i of the acknowledgement is number cumulative + 2 + i: 64 bits that start inside a
+         * word of the bitmap. */
         uint32_t bit = (f->cumulative + 2 + 64 * w) % FLOW_RX_WINDOW;
         uint64_t low = f->seen[bit / 64] >> (bit % 64);
-        uint64_t high = bit % 64 ? f->seen[(bit / 64 + 1) % (FLOW_RX_WINDOW / 64)] << (64 - bit % 64) : 0;
+        uint64_t high =
+            bit % 64 ? f->seen[(bit / 64 + 1) % (FLOW_RX_WINDOW / 64)] << (64 - bit % 64) : 0;
         ack->selective[w] = low | high;
         if (ack->selective[w])
             n_words = w + 1;

@@ -23,7 +23,8 @@ void flow_tx_init(struct flow_tx *f, const struct flow_limits *limits)
     f->n_paths = 0;
     f->srtt_us = f->rttvar_us = f->rtt_min_us = 0;
     f->rtt_min_ns = 0;
-    f->rto_ns = 5 * limits->rto_min_ns < limits->rto_max_ns ? 5 * limits->rto_min_ns : limits->rto_max_ns;
+    f->rto_ns =
+        5 * limits->rto_min_ns < limits->rto_max_ns ? 5 * limits->rto_min_ns : limits->rto_max_ns;
     f->deadline_ns = f->probe_ns = UINT64_MAX;
     f->first = true;
 }
@@ -50,7 +51,8 @@ uint32_t flow_tx_add(struct flow_tx *f, uint32_t block, uint32_t len)
     uint32_t seq = f->next++;
 
     assert(seq - f->acked <= FLOW_WINDOW);
-    *flow_tx_packet(f, seq) = (struct flow_packet){.block = block, .len = len, .state = FLOW_QUEUED};
+    *flow_tx_packet(f, seq) =
+        (struct flow_packet){.block = block, .len = len, .state = FLOW_QUEUED};
     f->first = false;
     return seq;
 }
@@ -79,7 +81,8 @@ bool flow_tx_ask(struct flow_tx *f, uint32_t seq)
 {
     uint32_t window = flow_tx_window(f);
 
-    /* A larger window holds two acknowledgements anyway; and one request in half a window is enough. */
+    /* A larger window holds two acknowledgements anyway; and one request in half a window is
+     * enough. */
     if (window > 2 * FLOW_ACK_EVERY || f->n_sent + 1 < window || seq - f->asked < window / 2)
         return false;
     f->asked = seq;
@@ -187,8 +190,9 @@ static void grow(struct flow_tx *f, uint32_t n_acked)
 {
     uint32_t window = flow_tx_window(f);
 
-    /* An acknowledgement may wait half a millisecond and a thread as long; a round trip beyond that speaks of
-     * queues. What fits a second-level cache may always be under way: it fills 1 Gbit/s for 8 ms. */
+    /* An acknowledgement may wait half a millisecond and a thread as long; a round trip beyond that
+     * speaks of queues. What fits a second-level cache may always be under way: it fills 1 Gbit/s
+     * for 8 ms. */
     if (window >= WINDOW_FREE && f->srtt_us > 2 * f->rtt_min_us + 1000)
         return;
     if (window < f->threshold)
@@ -229,15 +233,15 @@ static bool acknowledge(struct flow_tx *f, uint32_t seq, uint32_t *ret_block)
     return true;
 }
 
-uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_words, uint64_t now_ns,
-                     uint32_t *ret_blocks)
+uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_words,
+                     uint64_t now_ns, uint32_t *ret_blocks)
 {
     uint32_t n_sent_numbers = f->send_next - f->acked - 1;
     uint32_t n = 0;
     bool busy = f->n_sent * 2 >= flow_tx_window(f);
 
-    /* An acknowledgement of what was never sent is a stray one; one from the past brings only its selective
-     * part. */
+    /* An acknowledgement of what was never sent is a stray one; one from the past brings only its
+     * selective part. */
     if ((int32_t)(ack->cumulative - f->acked) > (int32_t)n_sent_numbers)
         return 0;
     while ((int32_t)(ack->cumulative - f->acked) > 0) {
@@ -341,8 +345,8 @@ uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
     }
     f->deadline_ns = deadline;
     f->n_timeouts += n;
-    /* A packet that stays away again and again is refused or its way is broken; that says nothing of the
-     * others. */
+    /* A packet that stays away again and again is refused or its way is broken; that says nothing
+     * of the others. */
     if (first)
         shrink(f, 1, 2);
     return n;

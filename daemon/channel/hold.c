@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Delivery into a rank's down ring, and what happens when the ring is full: the message is held, charged to
- * the rank, and delivered when there is room. Held messages lie in blocks as records of wire header and
- * payload, packed as long as they fit; a received packet is such a record already and is kept where it is. A
- * rank over its limit is refused: its messages stay with their senders, which are told (rx.c), and named to
- * control when that lasts.
+ * Delivery into a rank's down ring, and what happens when the ring is full: the message is held,
+ * charged to the rank, and delivered when there is room. Held messages lie in blocks as records of
+ * wire header and payload, packed as long as they fit; a received packet is such a record already
+ * and is kept where it is. A rank over its limit is refused: its messages stay with their senders,
+ * which are told (rx.c), and named to control when that lasts.
  */
 #include <string.h>
 
@@ -17,7 +17,8 @@ static uint32_t record_bytes(uint32_t len)
     return ((uint32_t)sizeof(struct wire_header) + len + RECORD_ALIGN - 1) & ~(RECORD_ALIGN - 1);
 }
 
-static bool put(struct channel *ch, struct down *down, const struct wire_header *h, const void *payload)
+static bool put(struct channel *ch, struct down *down, const struct wire_header *h,
+                const void *payload)
 {
     void *place;
     struct ring_slot *slot = ring_claim(&down->ring, h->len, &place);
@@ -44,17 +45,17 @@ static int refuse(struct channel *ch, struct down *down)
     if (ch->now_ns - down->refused_ns >= ch->config.hold_stall_ns &&
         (down->reported_ns == 0 || ch->now_ns - down->reported_ns >= ch->config.hold_stall_ns)) {
         struct cmd_event event = {.type = EVENT_HOLD_OVERFLOW,
-                              .job = down->job->config.job,
-                              .rank = down->job->ups[down->local].world,
-                              .value = down->hold_bytes};
+                                  .job = down->job->config.job,
+                                  .rank = down->job->ups[down->local].world,
+                                  .value = down->hold_bytes};
         if (cmd_event(ch, &event))
             down->reported_ns = ch->now_ns;
     }
     return HOLD_E_REFUSED;
 }
 
-static int hold(struct channel *ch, struct down *down, const struct wire_header *h, const void *payload,
-                uint32_t block, bool *ret_kept)
+static int hold(struct channel *ch, struct down *down, const struct wire_header *h,
+                const void *payload, uint32_t block, bool *ret_kept)
 {
     struct hub *hub = ch->hub;
     uint32_t need = record_bytes(h->len);
@@ -99,8 +100,8 @@ held:
     return 0;
 }
 
-int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local, const struct wire_header *h,
-                 const void *payload, uint32_t block, bool *ret_kept)
+int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local,
+                 const struct wire_header *h, const void *payload, uint32_t block, bool *ret_kept)
 {
     struct down *down = &job->downs[local];
 
@@ -155,10 +156,11 @@ bool hold_is_high(const struct channel *ch, const struct channel_job *job, uint3
 {
     const struct down *down = &job->downs[local];
 
-    /* Half of the rank's share, and less when the channel as a whole holds much: what is under way must still
-     * fit. */
+    /* Half of the rank's share, and less when the channel as a whole holds much: what is under way
+     * must still fit. */
     return down->n_hold > job->hold_max / 2 ||
-           (down->n_hold > job->hold_max / 16 && ch->held_bytes / ch->hub->arena.stride > ch->hold_max / 2);
+           (down->n_hold > job->hold_max / 16 &&
+            ch->held_bytes / ch->hub->arena.stride > ch->hold_max / 2);
 }
 
 bool hold_has_work(struct channel *ch)

@@ -40,7 +40,8 @@ int hub_new(const struct hub_config *config, struct hub **ret_hub)
     hub->blocks = calloc((size_t)n * n_blocks, sizeof *hub->blocks);
     hub->give = aligned_alloc(64, (size_t)n * n * sizeof *hub->give);
     hub->back = aligned_alloc(64, (size_t)n * n * sizeof *hub->back);
-    hub->lane_entries = calloc((size_t)n * n * (back_entries + GIVE_ENTRIES), sizeof *hub->lane_entries);
+    hub->lane_entries =
+        calloc((size_t)n * n * (back_entries + GIVE_ENTRIES), sizeof *hub->lane_entries);
     hub->rx_owner = calloc((size_t)HOP_MAX_NODES * HOP_MAX_CHANNELS, sizeof *hub->rx_owner);
     int rc = -ENOMEM;
     if (!hub->blocks || !hub->give || !hub->back || !hub->lane_entries || !hub->rx_owner)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs as a channel sees them: a ring from and to each rank of the node, and the tables that say where the
- * other ranks are. Built and freed by the control thread, attached to and detached from the channel by
- * commands in between.
+ * Jobs as a channel sees them: a ring from and to each rank of the node, and the tables that say
+ * where the other ranks are. Built and freed by the control thread, attached to and detached from
+ * the channel by commands in between.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -69,7 +69,8 @@ int cmd_job_new(struct channel *ch, const struct cmd_job *config, struct channel
     for (uint32_t r = 0; r < s->n_local; r++) {
         struct up *up = &job->ups[r];
         struct down *down = &job->downs[r];
-        ring_consumer_init(&up->ring, segment_up_ring(config->segment, &job->layout, r, ch->idx), &s->up);
+        ring_consumer_init(&up->ring, segment_up_ring(config->segment, &job->layout, r, ch->idx),
+                           &s->up);
         list_init(&up->node);
         up->job = job;
         up->local = r;
@@ -77,8 +78,9 @@ int cmd_job_new(struct channel *ch, const struct cmd_job *config, struct channel
                                 .bit = s->n_local + ch->idx,
                                 .event_fd = -1,
                                 .fenced = config->fenced};
-        ring_producer_init(&down->ring, segment_down_ring(config->segment, &job->layout, r, ch->idx),
-                           &s->down, job->data_end + (size_t)r * s->down.n_slots, &bell);
+        ring_producer_init(&down->ring,
+                           segment_down_ring(config->segment, &job->layout, r, ch->idx), &s->down,
+                           job->data_end + (size_t)r * s->down.n_slots, &bell);
         list_init(&down->node);
         down->job = job;
         down->local = r;
@@ -237,9 +239,11 @@ void job_answers(struct channel *ch)
         struct channel_job *job = list_entry(it, struct channel_job, node);
         for (uint32_t r = 0; r < job->n_local; r++) {
             struct up *up = &job->ups[r];
-            if (!up->draining || (!up->gone && !up->poisoned && (up->n_aside > 0 || ring_peek(&up->ring))))
+            if (!up->draining ||
+                (!up->gone && !up->poisoned && (up->n_aside > 0 || ring_peek(&up->ring))))
                 continue;
-            struct cmd_event event = {.type = EVENT_RANK_DETACHED, .job = job->config.job, .rank = r};
+            struct cmd_event event = {
+                .type = EVENT_RANK_DETACHED, .job = job->config.job, .rank = r};
             if (!cmd_event(ch, &event))
                 return;
             forget_up(ch, up);

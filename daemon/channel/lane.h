@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes: the rings between two channels of a node. They carry block indices with two bits of meaning. There
- * are two per ordered pair: `give` hands a packet over, `back` brings a block home to its owner. `back` has a
- * place for every block of the owner and so never fills; a full `give` lane drops the packet, as a network
- * would.
+ * Lanes: the rings between two channels of a node. They carry block indices with two bits of
+ * meaning. There are two per ordered pair: `give` hands a packet over, `back` brings a block home
+ * to its owner. `back` has a place for every block of the owner and so never fills; a full `give`
+ * lane drops the packet, as a network would.
  */
 #pragma once
 
@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 #define LANE_BLOCK_MASK 0x3fffffffu
-#define LANE_BIT        0x40000000u /* give: deliver here (else: send it on); back: sending failed (else: done) */
+/* give: deliver here (else: send it on); back: sending failed (else: done) */
+#define LANE_BIT 0x40000000u
 
 struct lane {
     _Alignas(64) _Atomic uint32_t head; /* taken; written by the consumer */
@@ -53,7 +54,8 @@ static inline bool lane_pop(struct lane *l, uint32_t *ret_value)
 {
     uint32_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
 
-    /* acquire: pairs with the release in lane_push; the block's holder half and bytes are seen with it. */
+    /* acquire: pairs with the release in lane_push; the block's holder half and bytes are seen with
+     * it. */
     if (atomic_load_explicit(&l->tail, memory_order_acquire) == head)
         return false;
     *ret_value = l->entries[head & l->mask];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links: this channel's neighbours, the queue of blocks towards each, and the probes that measure them. A
- * link exists from CMD_ADD_LINK to CMD_REMOVE_LINK; a broken connection is reported and retried, it is
- * control that declares a neighbour dead.
+ * Links: this channel's neighbours, the queue of blocks towards each, and the probes that measure
+ * them. A link exists from CMD_ADD_LINK to CMD_REMOVE_LINK; a broken connection is reported and
+ * retried, it is control that declares a neighbour dead.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,11 +13,12 @@
 #define RETRY_NS       (5 * CLOCK_NS_PER_MS)
 #define REPORT_NS      (200 * CLOCK_NS_PER_MS)
 #define FLUSH_PER_LINK 64u
-/* A link on which nothing moves for so long, though something waits, is opened anew: connections of libfabric
- * can get stuck in ways that nobody reports. Control has ended the link before if the neighbour is dead. */
+/* A link on which nothing moves for so long, though something waits, is opened anew: connections of
+ * libfabric can get stuck in ways that nobody reports. Control has ended the link before if the
+ * neighbour is dead. */
 #define STUCK_NS (4 * CLOCK_NS_PER_S)
-/* A link is probed often at first, to know what it costs, and while jobs are here or packets pass; so many times more rarely when
- * nobody needs it, since every probe wakes two nodes. */
+/* A link is probed often at first, to know what it costs, and while jobs are here or packets pass;
+ * so many times more rarely when nobody needs it, since every probe wakes two nodes. */
 #define PROBES_FIRST  4u
 #define PROBES_RARELY 8u
 /* Packets between two probes that are no traffic: a probe and an echo. */
@@ -155,7 +156,8 @@ void link_add(struct channel *ch, uint32_t slot, const void *address, uint32_t l
     uint32_t peer;
     int rc = ch->driver->peer_add(ch->net, address, len, &peer);
     if (rc < 0) {
-        log_warn("channel %s: address of neighbour in slot %u not usable: %s", ch->name, slot, strerror(-rc));
+        log_warn("channel %s: address of neighbour in slot %u not usable: %s", ch->name, slot,
+                 strerror(-rc));
         struct cmd_event event = {.type = EVENT_LINK_ERROR, .slot = slot, .error = rc};
         cmd_event(ch, &event);
         return;
@@ -226,8 +228,8 @@ static void renew(struct channel *ch, struct link *link)
     uint8_t address[NET_ADDRESS_BYTES];
     uint32_t slot = link->slot, len = link->address_len;
 
-    log_warn("channel %s: nothing moves to the neighbour in slot %u, opening the connection anew", ch->name,
-             slot);
+    log_warn("channel %s: nothing moves to the neighbour in slot %u, opening the connection anew",
+             ch->name, slot);
     memcpy(address, link->address, len);
     link_on_error(ch, link, -ETIMEDOUT);
     link_remove(ch, slot);
@@ -245,7 +247,8 @@ void link_probes(struct channel *ch)
             renew(ch, link);
         report_error(ch, link);
         if (link->probe_ns <= ch->now_ns) {
-            bool needed = !list_empty(&ch->jobs) || link->packets - link->probed_packets > PROBE_PACKETS ||
+            bool needed = !list_empty(&ch->jobs) ||
+                          link->packets - link->probed_packets > PROBE_PACKETS ||
                           link->n_probes++ < PROBES_FIRST;
             link->probe_ns = ch->now_ns + ch->config.probe_ns * (needed ? 1 : PROBES_RARELY);
             link->probed_packets = link->packets;

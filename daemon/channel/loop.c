@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The channel's thread: turns, and what to do between turns that found no work. It passes through three
- * stages. After every turn it gives its core to the next thread; after some time without work it sleeps, on one
- * epoll set of the network's wait descriptor, the jobs' bells and the channel's own wake word.
+ * The channel's thread: turns, and what to do between turns that found no work. It passes through
+ * three stages. After every turn it gives its core to the next thread; after some time without work
+ * it sleeps, on one epoll set of the network's wait descriptor, the jobs' bells and the channel's
+ * own wake word.
  *
- * Sleep is bounded: by the next timer, and, as wait descriptors of networks have been seen to miss a packet,
- * by a time that grows with the time without work (from 1 ms up to 1 s), so that a miss costs little when
- * anything is going on and nothing when nothing is.
+ * Sleep is bounded: by the next timer, and, as wait descriptors of networks have been seen to miss
+ * a packet, by a time that grows with the time without work (from 1 ms up to 1 s), so that a miss
+ * costs little when anything is going on and nothing when nothing is.
  */
 #include <errno.h>
 #include <sched.h>
@@ -23,8 +24,8 @@
 #define SLEEP_MAX_NS CLOCK_NS_PER_S
 /* Without a wait descriptor this is how late a packet may be noticed by a sleeping channel. */
 #define SLEEP_BLIND_NS (2 * CLOCK_NS_PER_MS)
-/* Turns without work before sleeping, besides the time: a thread that was off its core for a while was not
- * idle. */
+/* Turns without work before sleeping, besides the time: a thread that was off its core for a while
+ * was not idle. */
 #define IDLE_TURNS 32u
 /* Pauses between two turns of a spinning thread. */
 #define PAUSES 8
@@ -62,8 +63,9 @@ void loop_remove_fd(struct channel *ch, int fd)
 /* Watches the network's descriptor; once more does no harm. */
 static void watch_net(struct channel *ch)
 {
-    /* Edge-triggered: libfabric 1.17 leaves its descriptor readable after the first completion, for ever.
-     * What arrives makes an edge all the same; what an edge might miss is found by the bound on sleep. */
+    /* Edge-triggered: libfabric 1.17 leaves its descriptor readable after the first completion, for
+     * ever. What arrives makes an edge all the same; what an edge might miss is found by the bound
+     * on sleep. */
     struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
     int fd = ch->driver->wait_fd(ch->net);
 
@@ -79,7 +81,8 @@ static void wait_for(struct channel *ch, uint64_t timeout_ns)
                           .tv_nsec = (long)(timeout_ns % CLOCK_NS_PER_S)};
 
     if (epoll_pwait2(ch->epoll_fd, events, 8, &ts, NULL) < 0 && errno == ENOSYS)
-        epoll_wait(ch->epoll_fd, events, 8, (int)((timeout_ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
+        epoll_wait(ch->epoll_fd, events, 8,
+                   (int)((timeout_ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
 }
 
 static void sleep_begin(struct channel *ch)
@@ -148,8 +151,8 @@ static void *thread_main(void *arg)
     ch->idle_ns = clock_now_ns();
     while (!ch->stop) {
         uint64_t now = clock_now_ns();
-        /* A long yield gave the core to somebody who computes: whoever yields to it waits for its time slice,
-         * while a sleeper is woken at once. */
+        /* A long yield gave the core to somebody who computes: whoever yields to it waits for its
+         * time slice, while a sleeper is woken at once. */
         if (yielded_ns != 0 && now - yielded_ns > STRANGER_LOST_NS)
             stranger_met(&strangers, now);
         bool stranger = stranger_near(&strangers, now);
@@ -173,14 +176,16 @@ static void *thread_main(void *arg)
             /* Nothing will come to join them. */
             if (rx_acks(ch, true) == 0)
                 go_to_sleep(ch, now);
-            /* A turn that finds nothing but the channel's own probes does not wake the rest of it. */
+            /* A turn that finds nothing but the channel's own probes does not wake the rest of
+             * it. */
             ch->resting = true;
         } else if (mode == WAIT_SPIN) {
             for (int i = 0; i < PAUSES; i++)
                 thread_pause();
         } else {
-            /* Also on a node not known to be crowded: others than its ranks may need the core, and a rank that has just been given
-             * something often does. Alone on the core this costs a fraction of what the turn itself does. */
+            /* Also on a node not known to be crowded: others than its ranks may need the core, and
+             * a rank that has just been given something often does. Alone on the core this costs a
+             * fraction of what the turn itself does. */
             yielded_ns = clock_now_ns();
             sched_yield();
         }

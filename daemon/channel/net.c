@@ -22,10 +22,12 @@ static bool has_device(const char *dir)
     return found;
 }
 
-/* A device of this interface that a fabric provider can use: they register it as a child of the same hardware. */
+/* A device of this interface that a fabric provider can use: they register it as a child of the
+ * same hardware. */
 static bool has_fabric(const char *interface)
 {
-    static const char *const classes[] = {"infiniband", "infiniband_verbs", "cxi_user", "hfi1_user"};
+    static const char *const classes[] = {"infiniband", "infiniband_verbs", "cxi_user",
+                                          "hfi1_user"};
     char path[256];
 
     for (size_t i = 0; interface && i < sizeof classes / sizeof *classes; i++) {

@@ -67,8 +67,8 @@ static void frag_close(struct net *net)
     free(net);
 }
 
-int net_frag_open(const struct net_driver *inner, const struct net_config *config, const struct arena *arena,
-                  struct net **ret_net)
+int net_frag_open(const struct net_driver *inner, const struct net_config *config,
+                  const struct arena *arena, struct net **ret_net)
 {
     struct net *net = calloc(1, sizeof *net);
 
@@ -80,7 +80,8 @@ int net_frag_open(const struct net_driver *inner, const struct net_config *confi
     for (uint32_t i = 0; i < PARTIALS; i++)
         net->partials[i].block = BLOCK_NONE;
 
-    /* The size of a datagram is known only from an open endpoint; fragments are never larger than packets. */
+    /* The size of a datagram is known only from an open endpoint; fragments are never larger than
+     * packets. */
     int rc = arena_init(&net->frags, FRAG_SENDS + FRAG_RECEIVES, config->max_bytes);
     if (rc < 0)
         goto fail;
@@ -98,8 +99,8 @@ int net_frag_open(const struct net_driver *inner, const struct net_config *confi
     }
     net->chunk = max - (uint32_t)sizeof(struct frag_header);
     if ((config->max_bytes + net->chunk - 1) / net->chunk > FRAG_MAX) {
-        log_error("packets of %u bytes do not fit %u datagrams of %u bytes", config->max_bytes, FRAG_MAX,
-                  max);
+        log_error("packets of %u bytes do not fit %u datagrams of %u bytes", config->max_bytes,
+                  FRAG_MAX, max);
         rc = -EMSGSIZE;
         goto fail;
     }
@@ -118,7 +119,8 @@ fail:
     return rc;
 }
 
-static int frag_open(const struct net_config *config, const struct arena *arena, struct net **ret_net)
+static int frag_open(const struct net_config *config, const struct arena *arena,
+                     struct net **ret_net)
 {
     return net_frag_open(&net_ofi, config, arena, ret_net);
 }
@@ -248,8 +250,8 @@ static bool receive(struct net *net, uint32_t frag, uint32_t len, struct net_eve
         return false;
     memcpy(&h, arena_at(&net->frags, frag), sizeof h);
     uint32_t bytes = len - (uint32_t)sizeof h;
-    if (h.magic != FRAG_MAGIC || h.total > net->max_bytes || h.n == 0 || h.n > FRAG_MAX || h.idx >= h.n ||
-        bytes == 0 || h.offset > h.total || bytes > h.total - h.offset)
+    if (h.magic != FRAG_MAGIC || h.total > net->max_bytes || h.n == 0 || h.n > FRAG_MAX ||
+        h.idx >= h.n || bytes == 0 || h.offset > h.total || bytes > h.total - h.offset)
         return false;
     struct partial *p = partial_of(net, &h);
     if (!p || (p->seen >> h.idx & 1))

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The libfabric driver: reliable datagram endpoints (FI_EP_RDM) with manual progress, and plain datagram
- * endpoints (FI_EP_DGRAM) where the provider is `udp`. A provider is chosen by what it can do; names only
- * order the candidates.
+ * The libfabric driver: reliable datagram endpoints (FI_EP_RDM) with manual progress, and plain
+ * datagram endpoints (FI_EP_DGRAM) where the provider is `udp`. A provider is chosen by what it can
+ * do; names only order the candidates.
  *
- * libfabric cannot take a send back, and a TCP connection whose wire was cut keeps what it was given until
- * the kernel gives up, a quarter of an hour later. So blocks to a removed peer stay here until they complete;
- * and when a peer comes back at the same address (its old connection would be used again), or when too many
- * blocks are stuck, everything is opened anew at the same address. The other peers' connections break then
- * too; their flows repair that. Everything, and not the endpoint alone: libfabric 1.17 goes on to serve
- * half-open connections of a closed endpoint, from freed memory.
+ * libfabric cannot take a send back, and a TCP connection whose wire was cut keeps what it was
+ * given until the kernel gives up, a quarter of an hour later. So blocks to a removed peer stay
+ * here until they complete; and when a peer comes back at the same address (its old connection
+ * would be used again), or when too many blocks are stuck, everything is opened anew at the same
+ * address. The other peers' connections break then too; their flows repair that. Everything, and
+ * not the endpoint alone: libfabric 1.17 goes on to serve half-open connections of a closed
+ * endpoint, from freed memory.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -83,7 +84,8 @@ struct net {
     uint32_t *failed, n_failed;
 };
 
-/* Loaded by the first endpoint (ofi_load.h); set on the control thread before any channel thread starts. */
+/* Loaded by the first endpoint (ofi_load.h); set on the control thread before any channel thread
+ * starts. */
 static const struct ofi *ofi;
 
 static struct slot *slot_of(void *context)
@@ -99,7 +101,8 @@ static uint32_t block_of(const struct net *net, const struct slot *s)
 /* Better providers have lower numbers; -1: not wanted. */
 static int rank_provider(const char *name, const char *wanted)
 {
-    /* `net` was merged into `tcp` in libfabric 1.18; before, `tcp` has this endpoint only below ofi_rxm. */
+    /* `net` was merged into `tcp` in libfabric 1.18; before, `tcp` has this endpoint only below
+     * ofi_rxm. */
     static const char *const tcp[] = {"net", "tcp", "net;ofi_rxm", "tcp;ofi_rxm"};
     static const char *const any[] = {"efa", "psm3", "verbs;ofi_rxm", "cxi", "opx"};
 
@@ -178,9 +181,10 @@ static int get_info(struct net *net, const struct net_config *config)
 /* Closes all that open_all opened. */
 static void close_all(struct net *net)
 {
-    struct fid *fids[] = {net->ep ? &net->ep->fid : NULL,         net->mr ? &net->mr->fid : NULL,
-                          net->cq ? &net->cq->fid : NULL,         net->av ? &net->av->fid : NULL,
-                          net->domain ? &net->domain->fid : NULL, net->fabric ? &net->fabric->fid : NULL};
+    struct fid *fids[] = {
+        net->ep ? &net->ep->fid : NULL,         net->mr ? &net->mr->fid : NULL,
+        net->cq ? &net->cq->fid : NULL,         net->av ? &net->av->fid : NULL,
+        net->domain ? &net->domain->fid : NULL, net->fabric ? &net->fabric->fid : NULL};
 
     for (size_t i = 0; i < sizeof fids / sizeof *fids; i++)
         if (fids[i])
@@ -194,8 +198,8 @@ static void close_all(struct net *net)
     net->desc = NULL;
 }
 
-/* Opens everything, the endpoint at info's address. 0 or a negative error of libfabric, and the step that
- * failed. */
+/* Opens everything, the endpoint at info's address. 0 or a negative error of libfabric, and the
+ * step that failed. */
 static int open_all(struct net *net, const char **ret_what)
 {
     int rc;
@@ -225,8 +229,8 @@ static int open_all(struct net *net, const char **ret_what)
         return rc;
     if (net->info->domain_attr->mr_mode & FI_MR_LOCAL) {
         *ret_what = "fi_mr_reg";
-        rc = fi_mr_reg(net->domain, net->arena->base, net->arena->n_bytes, FI_SEND | FI_RECV, 0, 0, 0,
-                       &net->mr, NULL);
+        rc = fi_mr_reg(net->domain, net->arena->base, net->arena->n_bytes, FI_SEND | FI_RECV, 0, 0,
+                       0, &net->mr, NULL);
         if (rc != 0)
             return rc;
         net->desc = fi_mr_desc(net->mr);
@@ -262,8 +266,8 @@ static void each_socket(const struct net *net, int type, void (*fn)(int fd))
         closedir(dir);
 }
 
-/* Makes the socket buffers of a datagram endpoint large enough for a window of packets: the kernel's default
- * holds seven packets of 16 KiB, and libfabric offers no way to ask for more. */
+/* Makes the socket buffers of a datagram endpoint large enough for a window of packets: the
+ * kernel's default holds seven packets of 16 KiB, and libfabric offers no way to ask for more. */
 static void enlarge_buffers(int fd)
 {
     const int wanted = 8 << 20;
@@ -275,8 +279,9 @@ static void enlarge_buffers(int fd)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
 }
 
-/* libfabric 1.17 forgets connections that it accepted and that had not introduced themselves when it closed.
- * Their far ends would wait for an answer for ever, and meanwhile refuse any other connection with us. */
+/* libfabric 1.17 forgets connections that it accepted and that had not introduced themselves when
+ * it closed. Their far ends would wait for an answer for ever, and meanwhile refuse any other
+ * connection with us. */
 static void close_forgotten(int fd)
 {
     close(fd);
@@ -314,7 +319,8 @@ static void ofi_close(struct net *net)
     free(net);
 }
 
-static int ofi_open(const struct net_config *config, const struct arena *arena, struct net **ret_net)
+static int ofi_open(const struct net_config *config, const struct arena *arena,
+                    struct net **ret_net)
 {
     struct net *net = calloc(1, sizeof *net);
     const char *what = "memory";
@@ -355,8 +361,8 @@ static int ofi_open(const struct net_config *config, const struct arena *arena, 
     return 0;
 
 fail:
-    log_error("libfabric provider %s: %s: %s", net->info ? net->info->fabric_attr->prov_name : "?", what,
-              ofi->strerror(-rc));
+    log_error("libfabric provider %s: %s: %s", net->info ? net->info->fabric_attr->prov_name : "?",
+              what, ofi->strerror(-rc));
     ofi_close(net);
     return rc;
 }
@@ -374,7 +380,8 @@ static void ofi_info(const struct net *net, struct net_info *ret_info)
     };
     if (!net->datagram && ret_info->n_receives > RECEIVES_STREAM)
         ret_info->n_receives = RECEIVES_STREAM;
-    snprintf(ret_info->provider, sizeof ret_info->provider, "%s", net->info->fabric_attr->prov_name);
+    snprintf(ret_info->provider, sizeof ret_info->provider, "%s",
+             net->info->fabric_attr->prov_name);
 }
 
 static int ofi_address(struct net *net, void *buf, size_t *len)
@@ -389,8 +396,8 @@ static int ofi_address(struct net *net, void *buf, size_t *len)
 static int post_block(struct net *net, uint32_t block)
 {
     struct slot *s = &net->slots[block];
-    ssize_t rc =
-        fi_recv(net->ep, arena_at(net->arena, block), net->max_bytes, net->desc, FI_ADDR_UNSPEC, &s->context);
+    ssize_t rc = fi_recv(net->ep, arena_at(net->arena, block), net->max_bytes, net->desc,
+                         FI_ADDR_UNSPEC, &s->context);
 
     if (rc == 0)
         s->use = SLOT_RECEIVE;
@@ -407,8 +414,8 @@ static void send_over(struct net *net, struct slot *s)
         net->n_stuck--;
 }
 
-/* Opens everything anew. Sends that were under way count as failed, receives are posted and peers inserted
- * again. */
+/* Opens everything anew. Sends that were under way count as failed, receives are posted and peers
+ * inserted again. */
 static int reopen(struct net *net)
 {
     const char *what;
@@ -438,8 +445,8 @@ static int reopen(struct net *net)
         if (net->peers[i].removed)
             net->peers[i].used = net->peers[i].removed = false;
     if (rc != 0) {
-        log_error("libfabric provider %s: cannot open again: %s: %s", net->info->fabric_attr->prov_name, what,
-                  ofi->strerror(-rc));
+        log_error("libfabric provider %s: cannot open again: %s: %s",
+                  net->info->fabric_attr->prov_name, what, ofi->strerror(-rc));
         close_all(net);
     }
     return rc;
@@ -465,7 +472,8 @@ static int ofi_peer_add(struct net *net, const void *address, size_t len, uint32
             return rc;
     }
     for (uint32_t i = 0; i < net->n_peers && idx == PEER_NONE; i++)
-        if (!net->peers[i].used || (net->datagram && net->peers[i].removed && net->peers[i].n_out == 0))
+        if (!net->peers[i].used ||
+            (net->datagram && net->peers[i].removed && net->peers[i].n_out == 0))
             idx = i;
     if (idx == PEER_NONE) {
         if (net->n_peers == PEERS_MAX)
@@ -548,8 +556,10 @@ static bool take_error(struct net *net, struct net_event *ret_event)
     }
     if (s->use != SLOT_SEND)
         return false;
-    *ret_event = (struct net_event){
-        .kind = NET_FAILED, .block = block, .peer = s->peer, .error = err.err > 0 ? -err.err : -EIO};
+    *ret_event = (struct net_event){.kind = NET_FAILED,
+                                    .block = block,
+                                    .peer = s->peer,
+                                    .error = err.err > 0 ? -err.err : -EIO};
     send_over(net, s);
     return true;
 }
@@ -566,7 +576,8 @@ static int ofi_poll(struct net *net, struct net_event *events, int max)
             .kind = NET_FAILED, .block = net->failed[--net->n_failed], .error = -ECONNRESET};
     if (n_out == max)
         return n_out;
-    ssize_t n = fi_cq_read(net->cq, entries, (size_t)(max - n_out < POLL_MAX ? max - n_out : POLL_MAX));
+    ssize_t n =
+        fi_cq_read(net->cq, entries, (size_t)(max - n_out < POLL_MAX ? max - n_out : POLL_MAX));
     if (n == -FI_EAGAIN)
         return n_out;
     if (n == -FI_EAVAIL) {
@@ -587,8 +598,8 @@ static int ofi_poll(struct net *net, struct net_event *events, int max)
             send_over(net, s);
         } else if (s->use == SLOT_RECEIVE) {
             s->use = SLOT_FREE;
-            events[n_out++] =
-                (struct net_event){.kind = NET_RECEIVED, .block = block, .len = (uint32_t)entries[i].len};
+            events[n_out++] = (struct net_event){
+                .kind = NET_RECEIVED, .block = block, .len = (uint32_t)entries[i].len};
         }
     }
     return n_out;

@@ -126,8 +126,8 @@ static uint64_t delay(struct sim_network *nw)
     return nw->faults.delay_min_ns + (span ? rand_below(&nw->rand, span) : 0);
 }
 
-static struct packet *put_on_wire(struct sim_network *nw, uint32_t from, uint32_t to, const void *data,
-                                  uint32_t len)
+static struct packet *put_on_wire(struct sim_network *nw, uint32_t from, uint32_t to,
+                                  const void *data, uint32_t len)
 {
     struct packet *p = malloc(sizeof *p + len);
 
@@ -200,8 +200,8 @@ uint32_t net_sim_run(struct sim_network *nw, uint64_t now_ns)
         }
         if (!wait && !to) {
             if (from && stream)
-                push_event(from,
-                           (struct net_event){.kind = NET_PEER_DOWN, .peer = p->peer, .error = -ECONNRESET});
+                push_event(from, (struct net_event){
+                                     .kind = NET_PEER_DOWN, .peer = p->peer, .error = -ECONNRESET});
             complete(from, p, -ECONNRESET);
             drop_packet(p);
             continue;
@@ -241,7 +241,8 @@ uint64_t net_sim_next_ns(const struct sim_network *nw)
     return due;
 }
 
-static int sim_open(const struct net_config *config, const struct arena *arena, struct net **ret_net)
+static int sim_open(const struct net_config *config, const struct arena *arena,
+                    struct net **ret_net)
 {
     struct sim_network *nw = config->context;
     struct net *net = calloc(1, sizeof *net);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A simulated network for tests: endpoints in one process, on one thread, under a clock and a seed of the
- * test. It knows the two manners of real networks. A *stream* (TCP below libfabric) keeps order and loses
- * nothing while the connection lives, but a cut wire leaves packets stuck until the peer is removed, and a
- * dead peer makes sends fail. A *datagram* network takes everything at once and may lose, double, reorder.
+ * A simulated network for tests: endpoints in one process, on one thread, under a clock and a seed
+ * of the test. It knows the two manners of real networks. A *stream* (TCP below libfabric) keeps
+ * order and loses nothing while the connection lives, but a cut wire leaves packets stuck until the
+ * peer is removed, and a dead peer makes sends fail. A *datagram* network takes everything at once
+ * and may lose, double, reorder.
  */
 #pragma once
 

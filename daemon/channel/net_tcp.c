@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The native TCP driver: the endpoint, its peers, and the connections to them. A turn of the channel costs one system
- * call when nothing is there: sockets on which packets come are read without asking first, all others are looked at
- * now and then, through the epoll set that a sleeping channel waits on.
+ * The native TCP driver: the endpoint, its peers, and the connections to them. A turn of the
+ * channel costs one system call when nothing is there: sockets on which packets come are read
+ * without asking first, all others are looked at now and then, through the epoll set that a
+ * sleeping channel waits on.
  *
- * Several packets that a channel sends between two polls to one peer leave in one call: the first at once, the others
- * with the next poll. A broken connection gives its packets back as failed and is made again; what was lost in it is
- * for the flows above to send again.
+ * Several packets that a channel sends between two polls to one peer leave in one call: the first
+ * at once, the others with the next poll. A broken connection gives its packets back as failed and
+ * is made again; what was lost in it is for the flows above to send again.
  */
 #include <endian.h>
 #include <errno.h>
@@ -165,7 +166,7 @@ static void conn_fail(struct net *net, struct tcp_conn *c, int error)
     if (p->down == 0)
         net->n_down++;
     p->down = error;
-    p->backoff_ms = p->backoff_ms == 0                  ? BACKOFF_MIN_MS
+    p->backoff_ms = p->backoff_ms == 0                   ? BACKOFF_MIN_MS
                     : p->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS
                                                          : p->backoff_ms * 2;
     await(net, p, p->backoff_ms * CLOCK_NS_PER_MS);
@@ -263,8 +264,9 @@ int tcp_greeted(struct net *net, struct tcp_conn *c)
     uint32_t len = le32toh(c->hello.address_len), version = le32toh(c->hello.version);
 
     if (version != TCP_VERSION || len == 0 || len > sizeof c->hello.address) {
-        log_warn("tcp %s: connection closed: its other end speaks version %u of the packet stream, we %u", net->text, version,
-                 TCP_VERSION);
+        log_warn("tcp %s: connection closed: its other end speaks version %u of the packet stream, "
+                 "we %u",
+                 net->text, version, TCP_VERSION);
         return -EPROTO;
     }
     c->greeted = true;
@@ -300,7 +302,8 @@ static void accept_all(struct net *net)
         if (fd < 0)
             return;
         if (net->n_strangers >= STRANGERS_MAX || !conn_new(net, fd, TCP_PEER_NONE, false)) {
-            log_warn("tcp %s: connection refused: %u already wait to be known", net->text, net->n_strangers);
+            log_warn("tcp %s: connection refused: %u already wait to be known", net->text,
+                     net->n_strangers);
             close(fd);
         }
     }
@@ -354,7 +357,8 @@ static int open_socket(struct net *net, const struct net_config *config, const c
         return -errno;
     *ret_what = "listen";
     len = sizeof own;
-    if (listen(net->listen_fd, SOMAXCONN) < 0 || getsockname(net->listen_fd, (struct sockaddr *)&own, &len) < 0)
+    if (listen(net->listen_fd, SOMAXCONN) < 0 ||
+        getsockname(net->listen_fd, (struct sockaddr *)&own, &len) < 0)
         return -errno;
     *ret_what = "epoll";
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
@@ -363,12 +367,14 @@ static int open_socket(struct net *net, const struct net_config *config, const c
     memcpy(net->address, &own, len);
     net->address_len = (uint16_t)len;
     char port[8];
-    if (getnameinfo((struct sockaddr *)&own, len, text, sizeof text, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+    if (getnameinfo((struct sockaddr *)&own, len, text, sizeof text, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         snprintf(net->text, sizeof net->text, "%.48s:%s", text, port);
     return 0;
 }
 
-static int tcp_open(const struct net_config *config, const struct arena *arena, struct net **ret_net)
+static int tcp_open(const struct net_config *config, const struct arena *arena,
+                    struct net **ret_net)
 {
     struct net *net = calloc(1, sizeof *net);
     const char *what = "memory";
@@ -394,8 +400,9 @@ static int tcp_open(const struct net_config *config, const struct arena *arena, 
     else if (net->slots && net->posted && net->peers && net->stage)
         rc = open_socket(net, config, &what);
     if (rc < 0) {
-        log_error("tcp on %s: %s: %s", config->address ? config->address : config->interface ? config->interface : "loopback",
-                  what, strerror(-rc));
+        const char *interface = config->interface ? config->interface : "loopback";
+        log_error("tcp on %s: %s: %s", config->address ? config->address : interface, what,
+                  strerror(-rc));
         tcp_close(net);
         return rc;
     }
@@ -479,7 +486,8 @@ static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len
     s->head = (struct tcp_head){.magic = htole32(TCP_FRAME_MAGIC), .len = htole32(len)};
     s->peer = peer;
     s->next = BLOCK_NONE;
-    if (p->n_queued == 0 && c && !c->connecting && c->hello_left == 0 && c->sent_poll != net->n_polls) {
+    if (p->n_queued == 0 && c && !c->connecting && c->hello_left == 0 &&
+        c->sent_poll != net->n_polls) {
         went = tcp_stream_send(net, c, block);
         if (went < 0) {
             conn_fail(net, c, (int)went);
@@ -552,14 +560,17 @@ static void report(struct net *net, struct tcp_events *events)
         const struct tcp_slot *s = &net->slots[block];
         net->done_head = s->next;
         net->n_done--;
-        events->at[events->n++] = (struct net_event){
-            .kind = s->error == 0 ? NET_SENT : NET_FAILED, .block = block, .peer = s->peer, .error = s->error};
+        events->at[events->n++] = (struct net_event){.kind = s->error == 0 ? NET_SENT : NET_FAILED,
+                                                     .block = block,
+                                                     .peer = s->peer,
+                                                     .error = s->error};
     }
     for (uint32_t i = 0; net->n_down > 0 && i < net->n_peers && events->n < events->max; i++) {
         struct tcp_peer *p = &net->peers[i];
         if (p->down == 0)
             continue;
-        events->at[events->n++] = (struct net_event){.kind = NET_PEER_DOWN, .peer = i, .error = p->down};
+        events->at[events->n++] =
+            (struct net_event){.kind = NET_PEER_DOWN, .peer = i, .error = p->down};
         p->down = 0;
         net->n_down--;
     }

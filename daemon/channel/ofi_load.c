@@ -19,9 +19,9 @@ static void *symbol(void *library, const char *name)
     return address;
 }
 
-/* A library that libfabric brings along for old InfiniPath cards catches fatal signals and writes a report
- * into the current directory. A crash of the daemon is the daemon's, with a core file, and SIGTERM is its
- * own. */
+/* A library that libfabric brings along for old InfiniPath cards catches fatal signals and writes a
+ * report into the current directory. A crash of the daemon is the daemon's, with a core file, and
+ * SIGTERM is its own. */
 static void *open_library(void)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGINT, SIGTERM};

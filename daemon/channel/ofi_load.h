@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libfabric, loaded when the first channel is opened. A daemon without channels (under an mpiexec of one
- * node) does without it: Debian's build pulls in libinfinipath, whose constructor sleeps 0.2 s and installs
- * signal handlers, which would be most of a small job's start.
+ * libfabric, loaded when the first channel is opened. A daemon without channels (under an mpiexec
+ * of one node) does without it: Debian's build pulls in libinfinipath, whose constructor sleeps 0.2
+ * s and installs signal handlers, which would be most of a small job's start.
  *
- * libfabric exports few functions; everything else goes through tables in its objects and needs no loading.
+ * libfabric exports few functions; everything else goes through tables in its objects and needs no
+ * loading.
  */
 #pragma once
 
@@ -19,9 +20,10 @@ struct ofi {
     const char *(*strerror)(int errnum);
 };
 
-/* NULL when the library or one of the functions is not there; the reason is logged. Control thread only. */
+/* NULL when the library or one of the functions is not there; the reason is logged. Control thread
+ * only. */
 const struct ofi *ofi_load(void);
 
-/* Calls `each` with the name of every provider that libfabric offers here, once each; `ofi-tcp` for the one that a configuration calls
- * so. */
+/* Calls `each` with the name of every provider that libfabric offers here, once each; `ofi-tcp` for
+ * the one that a configuration calls so. */
 void ofi_list(void (*each)(void *ctx, const char *provider), void *ctx);

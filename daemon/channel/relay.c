@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways: which neighbour and channel a packet leaves by, the hand-over between the channels of a node, and
- * forwarding. A forwarded packet stays in the block it arrived in. Nothing here waits: where a queue is full
- * the packet is dropped, since its source still has it; so gateways in a ring cannot wait for one another.
+ * Ways: which neighbour and channel a packet leaves by, the hand-over between the channels of a
+ * node, and forwarding. A forwarded packet stays in the block it arrived in. Nothing here waits:
+ * where a queue is full the packet is dropped, since its source still has it; so gateways in a ring
+ * cannot wait for one another.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,8 +20,8 @@ static bool usable(const struct channel *ch, hop_word way)
     return channel != ch->idx || (ch->links[hop_next_slot(way)].up && !ch->net_lost);
 }
 
-/* Chooses among ways in proportion to their shares. The multiples of the golden ratio spread evenly over any
- * stretch. */
+/* Chooses among ways in proportion to their shares. The multiples of the golden ratio spread evenly
+ * over any stretch. */
 static hop_word choose(const hop_word *ways, uint32_t n, uint32_t count)
 {
     uint32_t total = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the network to the ranks: checks each packet, passes it to the channel that owns its flow, finds out
- * whether it is new, delivers it, and acknowledges. Packets for other nodes go to relay. Whatever a packet
- * says is checked against the hop table and the job's tables before it is used.
+ * From the network to the ranks: checks each packet, passes it to the channel that owns its flow,
+ * finds out whether it is new, delivers it, and acknowledges. Packets for other nodes go to relay.
+ * Whatever a packet says is checked against the hop table and the job's tables before it is used.
  *
- * The receiving end of a flow belongs to the channel on which its first packet arrived, for ever: threads do
- * not die, NICs do.
+ * The receiving end of a flow belongs to the channel on which its first packet arrived, for ever:
+ * threads do not die, NICs do.
  */
 #include <string.h>
 
@@ -40,7 +40,8 @@ uint32_t rx_note(struct channel *ch, uint32_t dst_slot, enum wire_type type)
 }
 
 /* Sends a note with n_bytes of payload in place. */
-static void send_note(struct channel *ch, uint32_t slot, uint32_t block, uint32_t n_bytes, hop_word way)
+static void send_note(struct channel *ch, uint32_t slot, uint32_t block, uint32_t n_bytes,
+                      hop_word way)
 {
     struct wire_header *h = arena_header(&ch->hub->arena, block);
 
@@ -111,7 +112,8 @@ static void want_ack(struct channel *ch, struct flow_in *in, bool urgent)
     in->ack_state = urgent ? ACK_URGENT : ACK_WAITING;
 }
 
-/* Tells the source that the packet was refused. If this is lost the packet comes again, and so does this. */
+/* Tells the source that the packet was refused. If this is lost the packet comes again, and so does
+ * this. */
 static void refuse(struct channel *ch, struct flow_in *in, const struct wire_header *h)
 {
     uint32_t count = h->seq;
@@ -183,9 +185,10 @@ void rx_go(struct channel *ch, struct down *down)
     down->n_told = 0;
 }
 
-/* Brings the message to its rank. 0: taken (delivered, or to be forgotten); HOLD_E_REFUSED: not now. */
-static int deliver(struct channel *ch, struct flow_in *in, const struct wire_header *h, uint32_t block,
-                   bool *ret_kept)
+/* Brings the message to its rank. 0: taken (delivered, or to be forgotten); HOLD_E_REFUSED: not
+ * now. */
+static int deliver(struct channel *ch, struct flow_in *in, const struct wire_header *h,
+                   uint32_t block, bool *ret_kept)
 {
     struct channel_job *job = job_find(ch, h->job);
 
@@ -243,7 +246,8 @@ static bool data(struct channel *ch, uint32_t slot, const struct wire_header *h,
         refuse(ch, in, h);
         return false;
     }
-    /* The header is not looked at after delivery: a held block may have been read and sent home by then. */
+    /* The header is not looked at after delivery: a held block may have been read and sent home by
+     * then. */
     struct wire_header copy = *h;
     if (deliver(ch, in, h, block, &kept) != 0) {
         flow_rx_refuse(&in->rx, copy.seq);
@@ -279,9 +283,11 @@ static uint32_t owner_of(struct channel *ch, uint32_t slot, uint32_t flow_channe
     _Atomic uint8_t *word = &ch->hub->rx_owner[slot * HOP_MAX_CHANNELS + flow_channel];
     uint8_t owner = atomic_load_explicit(word, memory_order_relaxed);
 
-    /* relaxed: the word is all that is shared; the flow's state is made and used by its owner only. */
-    if (owner == 0 && atomic_compare_exchange_strong_explicit(word, &owner, (uint8_t)(ch->idx + 1),
-                                                              memory_order_relaxed, memory_order_relaxed))
+    /* relaxed: the word is all that is shared; the flow's state is made and used by its owner
+     * only. */
+    if (owner == 0 &&
+        atomic_compare_exchange_strong_explicit(word, &owner, (uint8_t)(ch->idx + 1),
+                                                memory_order_relaxed, memory_order_relaxed))
         owner = (uint8_t)(ch->idx + 1);
     return owner - 1u;
 }
@@ -298,7 +304,8 @@ static void local(struct channel *ch, uint32_t block)
         goto done;
     }
     if (h->src_epoch == 0 ||
-        h->src_epoch != atomic_load_explicit(&ch->hops->entries[slot].epoch, memory_order_relaxed) ||
+        h->src_epoch !=
+            atomic_load_explicit(&ch->hops->entries[slot].epoch, memory_order_relaxed) ||
         h->dst_epoch != ch->epoch) {
         count_add(&ch->count, COUNT_DROP_EPOCH, 1);
         if (h->type == WIRE_DATA && h->dst_epoch != ch->epoch)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sending side of flows: what is in them, which of it goes when and by which way, what comes back
- * (acknowledgements, refusals, failures, news of routes and incarnations), and the messages that were refused
- * and wait to be sent again.
+ * The sending side of flows: what is in them, which of it goes when and by which way, what comes
+ * back (acknowledgements, refusals, failures, news of routes and incarnations), and the messages
+ * that were refused and wait to be sent again.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,10 +49,10 @@ static void set_active(struct channel *ch, struct flow *f)
 }
 
 /*
- * The destination has this incarnation now. The flow begins again, with what is unacknowledged: it may be for
- * a job that started on the new incarnation before we heard of it. Packets of jobs that are over here are
- * dropped; a job that ran on the old incarnation will be over soon, and its packets turn to nothing then (see
- * transmit).
+ * The destination has this incarnation now. The flow begins again, with what is unacknowledged: it
+ * may be for a job that started on the new incarnation before we heard of it. Packets of jobs that
+ * are over here are dropped; a job that ran on the old incarnation will be over soon, and its
+ * packets turn to nothing then (see transmit).
  */
 static void check_epoch(struct channel *ch, struct flow *f)
 {
@@ -180,8 +180,9 @@ static void pump(struct channel *ch, struct flow *f)
         }
         f->no_route_ns = 0;
         if (ch->hub->blocks[p->block].out) {
-            /* Its last transmission has not left this node. Over the same way there is no point in repeating
-             * it; over another one a copy goes, since the first may be read any moment. */
+            /* Its last transmission has not left this node. Over the same way there is no point in
+             * repeating it; over another one a copy goes, since the first may be read any
+             * moment. */
             uint32_t copy = BLOCK_NONE;
             if (f->tx.paths[p->path].key != (uint32_t)(way & 0xffffff) &&
                 ch->pool.n_free > ch->n_receives / 4)

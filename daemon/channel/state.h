@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of a channel, for the files of this folder only. Everything in `struct channel` belongs to the
- * channel's thread, except what is marked; `struct hub` is shared by the channels of the node and consists of
- * lanes and atomics.
+ * The inside of a channel, for the files of this folder only. Everything in `struct channel`
+ * belongs to the channel's thread, except what is marked; `struct hub` is shared by the channels of
+ * the node and consists of lanes and atomics.
  */
 #pragma once
 
@@ -23,8 +23,8 @@
 #define ROUTE_SMALL_BYTES 4096u
 /* A queue this long is a sign of congestion. */
 #define LINK_MARK 64u
-/* Packets given to the driver for one neighbour at once; the rest waits in the link's queue, where it can be
- * taken back. */
+/* Packets given to the driver for one neighbour at once; the rest waits in the link's queue, where
+ * it can be taken back. */
 #define LINK_DRIVER_MAX 64u
 #define ENDED_JOBS      256u
 #define STRANGER_JOBS   64u
@@ -38,12 +38,13 @@ struct hub_wake {
 struct hub {
     struct hub_config config;
     struct arena arena;
-    struct block *blocks; /* each block's owner half belongs to its owner, the holder half to its holder */
+    struct block
+        *blocks; /* each block's owner half belongs to its owner, the holder half to its holder */
     uint32_t blocks_per_channel;
     struct lane *give, *back; /* [from * n_channels + to] */
     uint32_t *lane_entries;
-    _Atomic uint8_t
-        *rx_owner; /* [slot * HOP_MAX_CHANNELS + flow channel]: channel + 1 that receives this flow */
+    _Atomic uint8_t *rx_owner; /* [slot * HOP_MAX_CHANNELS + flow channel]: channel + 1 that
+                                  receives this flow */
     struct hub_wake wake[HOP_MAX_CHANNELS];
 };
 
@@ -57,10 +58,10 @@ struct link {
     uint32_t peer;                 /* the driver's */
     uint32_t head, tail, n_queued; /* blocks waiting for the driver */
     uint32_t n_driver;
-    int error;         /* to be reported to control */
-    uint64_t error_ns; /* last report */
-    uint64_t retry_ns; /* nothing is sent before */
-    uint64_t probe_ns; /* next probe */
+    int error;               /* to be reported to control */
+    uint64_t error_ns;       /* last report */
+    uint64_t retry_ns;       /* nothing is sent before */
+    uint64_t probe_ns;       /* next probe */
     uint64_t probed_packets; /* packets sent before the last one */
     uint32_t n_probes;
     uint64_t heard_ns;
@@ -91,8 +92,8 @@ struct flow_in {
     uint16_t slot;
     uint8_t flow_channel;
     uint8_t ack_state;  /* 0 none, 1 waiting, 2 urgent */
-    uint32_t stop_rank; /* to be told to the source with the next acknowledgement: that this rank does not
-                           drain, */
+    uint32_t stop_rank; /* to be told to the source with the next acknowledgement: that this rank
+                           does not drain, */
     bool stop_over;     /* or drains again */
     uint64_t stop_job;  /* 0: nobody */
     uint64_t stop_ns;   /* when it was told last */
@@ -124,14 +125,15 @@ struct down {
     struct channel_job *job;
     uint32_t local;
     bool gone;
-    uint32_t hold_head, hold_tail; /* blocks of records: wire header and payload, one after the other */
-    uint32_t hold_off;             /* of the first record in the first block */
-    uint32_t n_hold;               /* blocks */
+    uint32_t hold_head,
+        hold_tail;     /* blocks of records: wire header and payload, one after the other */
+    uint32_t hold_off; /* of the first record in the first block */
+    uint32_t n_hold;   /* blocks */
     uint64_t hold_bytes;
     uint64_t refused_ns; /* since when packets are refused without any being drained; 0: not */
     uint64_t reported_ns;
-    struct flow_in
-        *told[HOLD_TOLD]; /* flows whose sources were told to stop; more than fit find out by themselves */
+    struct flow_in *told[HOLD_TOLD]; /* flows whose sources were told to stop; more than fit find
+                                        out by themselves */
     uint32_t n_told;
 };
 
@@ -286,7 +288,8 @@ void job_answers(struct channel *ch);
 /* link.c */
 void link_add(struct channel *ch, uint32_t slot, const void *address, uint32_t len);
 void link_remove(struct channel *ch, uint32_t slot);
-/* Sends a block of blocks[].len bytes to the neighbour; the block comes back through channel_block_done. */
+/* Sends a block of blocks[].len bytes to the neighbour; the block comes back through
+ * channel_block_done. */
 void link_send(struct channel *ch, struct link *link, uint32_t block);
 /* Lets queued blocks go; returns how many went. */
 uint32_t link_flush(struct channel *ch);
@@ -300,11 +303,11 @@ void link_probes(struct channel *ch);
 void link_probe_soon(struct channel *ch);
 
 /* relay.c */
-/* The way for a packet to the node of this slot: 0 when there is none. `own`: prefers ways out of this
- * channel. */
+/* The way for a packet to the node of this slot: 0 when there is none. `own`: prefers ways out of
+ * this channel. */
 hop_word relay_route(struct channel *ch, uint32_t slot, uint32_t len, uint32_t *counter, bool own);
-/* Sends a block over this way, from this channel or another one. False if the other channel's lane is full
- * (nothing done). */
+/* Sends a block over this way, from this channel or another one. False if the other channel's lane
+ * is full (nothing done). */
 bool relay_out(struct channel *ch, hop_word way, uint32_t block);
 /* A received packet for another node. Takes the block. */
 void relay_forward(struct channel *ch, uint32_t block, uint32_t len);
@@ -316,17 +319,20 @@ uint32_t tx_poll(struct channel *ch, uint32_t budget);
 /* True if a ring has a message that could be taken now. */
 bool tx_has_work(struct channel *ch);
 void tx_activate_up(struct channel *ch, struct up *up);
-/* May a message go to this rank of another node now? 0: yes, through *ret_flow, and there is a block for it; TX_E_BLOCKED: window and
- * blocks are used up; TX_E_CLOSED: it has no credit, or its node no way. */
+/* May a message go to this rank of another node now? 0: yes, through *ret_flow, and there is a
+ * block for it; TX_E_BLOCKED: window and blocks are used up; TX_E_CLOSED: it has no credit, or its
+ * node no way. */
 enum { TX_E_BLOCKED = 1, TX_E_CLOSED, TX_E_POISON };
-int tx_admit(struct channel *ch, const struct channel_job *job, uint32_t rank, struct flow **ret_flow);
+int tx_admit(struct channel *ch, const struct channel_job *job, uint32_t rank,
+             struct flow **ret_flow);
 
 /* aside.c */
 enum { ASIDE_E_FULL = 1 };
 /* The messages set aside for this rank, or NULL: it is open. */
 struct aside *aside_find(struct channel *ch, const struct channel_job *job, uint32_t rank);
 /* Sets a message aside and closes its destination. 0, or ASIDE_E_FULL. */
-int aside_add(struct channel *ch, struct channel_job *job, const struct wire_header *h, const void *payload);
+int aside_add(struct channel *ch, struct channel_job *job, const struct wire_header *h,
+              const void *payload);
 /* Sends what can go. Returns how many messages. */
 uint32_t aside_poll(struct channel *ch, uint32_t budget);
 void aside_release(struct channel *ch, const struct channel_job *job);
@@ -366,10 +372,10 @@ uint32_t rx_note(struct channel *ch, uint32_t dst_slot, enum wire_type type);
 
 /* hold.c */
 enum { HOLD_E_REFUSED = 1 };
-/* Delivers a message to a local rank now, or holds it. `block`: the received block the message lies in, or
- * BLOCK_NONE; *ret_kept says that the block was kept. 0, or HOLD_E_REFUSED. */
-int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local, const struct wire_header *h,
-                 const void *payload, uint32_t block, bool *ret_kept);
+/* Delivers a message to a local rank now, or holds it. `block`: the received block the message lies
+ * in, or BLOCK_NONE; *ret_kept says that the block was kept. 0, or HOLD_E_REFUSED. */
+int hold_deliver(struct channel *ch, struct channel_job *job, uint32_t local,
+                 const struct wire_header *h, const void *payload, uint32_t block, bool *ret_kept);
 /* Delivers what is held, as far as there is room. */
 uint32_t hold_poll(struct channel *ch);
 bool hold_has_work(struct channel *ch);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of the native TCP driver, for net_tcp.c (endpoint, peers, connections) and tcp_stream.c (what flows
- * through a connection) only. Used by the channel's thread.
+ * The inside of the native TCP driver, for net_tcp.c (endpoint, peers, connections) and
+ * tcp_stream.c (what flows through a connection) only. Used by the channel's thread.
  *
- * A connection carries frames both ways: eight bytes of head (magic, length) and a packet. The first frame each way
- * is a hello with the listening address of its sender, by which the other side knows its peer. Of two peers the one
- * with the lower address connects; the other one does so too when nothing comes for a while, and two connections do
- * no harm: each side sends on one and reads both.
+ * A connection carries frames both ways: eight bytes of head (magic, length) and a packet. The
+ * first frame each way is a hello with the listening address of its sender, by which the other side
+ * knows its peer. Of two peers the one with the lower address connects; the other one does so too
+ * when nothing comes for a while, and two connections do no harm: each side sends on one and reads
+ * both.
  */
 #pragma once
 
@@ -95,11 +96,11 @@ struct net {
     struct list conns, active, dirty, graves;
     uint32_t n_strangers, n_active;
     uint64_t n_polls;
-    uint64_t connect_ns; /* no peer is to be connected before */
-    uint32_t n_skipped; /* polls since the last look at all sockets */
+    uint64_t connect_ns;                   /* no peer is to be connected before */
+    uint32_t n_skipped;                    /* polls since the last look at all sockets */
     uint32_t done_head, done_tail, n_done; /* blocks whose sending is over, to be reported */
-    /* Where small frames are read to. What could not be passed on for want of blocks or events stays, and nothing else
-     * is read before. */
+    /* Where small frames are read to. What could not be passed on for want of blocks or events
+     * stays, and nothing else is read before. */
     uint8_t *stage;
     size_t stage_at, stage_end;
     struct tcp_conn *stage_conn;
@@ -114,11 +115,14 @@ struct tcp_events {
 /* tcp_stream.c */
 /* Size of the stage for packets of at most max_bytes. */
 size_t tcp_stream_stage_bytes(uint32_t max_bytes);
-/* Sends what is queued for the peer as far as the socket takes it. 0, or negative errno when the connection broke. */
+/* Sends what is queued for the peer as far as the socket takes it. 0, or negative errno when the
+ * connection broke. */
 int tcp_stream_flush(struct net *net, struct tcp_peer *p);
-/* Sends one block at once if nothing is before it. Bytes of the frame that went, or negative errno. */
+/* Sends one block at once if nothing is before it. Bytes of the frame that went, or negative
+ * errno. */
 long tcp_stream_send(struct net *net, const struct tcp_conn *c, uint32_t block);
-/* Reads once and passes on what came. Bytes, 0 when there was nothing, or negative errno when the connection broke. */
+/* Reads once and passes on what came. Bytes, 0 when there was nothing, or negative errno when the
+ * connection broke. */
 long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *events);
 /* Passes on what was left over. 0 or negative errno. */
 int tcp_stream_rest(struct net *net, struct tcp_events *events);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What flows through a connection of the native TCP driver. Out: several frames in one system call. In: small frames
- * are read together into the stage and copied from there; after a large frame the next ones are expected to be as
- * large, and are read straight into blocks, several in one call. Where the guess was wrong, what lies in the wrong
- * place takes the way over the stage.
+ * What flows through a connection of the native TCP driver. Out: several frames in one system call.
+ * In: small frames are read together into the stage and copied from there; after a large frame the
+ * next ones are expected to be as large, and are read straight into blocks, several in one call.
+ * Where the guess was wrong, what lies in the wrong place takes the way over the stage.
  */
 #include <endian.h>
 #include <errno.h>
@@ -51,12 +51,14 @@ static int add_frame(const struct net *net, uint32_t block, uint32_t off, struct
     int n = 0;
 
     if (off < sizeof s->head) {
-        iov[n++] = (struct iovec){.iov_base = (uint8_t *)&s->head + off, .iov_len = sizeof s->head - off};
+        iov[n++] =
+            (struct iovec){.iov_base = (uint8_t *)&s->head + off, .iov_len = sizeof s->head - off};
         off = 0;
     } else {
         off -= (uint32_t)sizeof s->head;
     }
-    iov[n++] = (struct iovec){.iov_base = (uint8_t *)arena_at(net->arena, block) + off, .iov_len = len - off};
+    iov[n++] = (struct iovec){.iov_base = (uint8_t *)arena_at(net->arena, block) + off,
+                              .iov_len = len - off};
     return n;
 }
 
@@ -102,11 +104,13 @@ int tcp_stream_flush(struct net *net, struct tcp_peer *p)
     struct tcp_conn *c = p->conn;
 
     if (c->hello_left > 0) {
-        struct tcp_hello hello = {.head = {htole32(TCP_HELLO_MAGIC), htole32((uint32_t)TCP_HELLO_BYTES)},
-                                  .version = htole32(TCP_VERSION),
-                                  .address_len = htole32(net->address_len)};
+        struct tcp_hello hello = {
+            .head = {htole32(TCP_HELLO_MAGIC), htole32((uint32_t)TCP_HELLO_BYTES)},
+            .version = htole32(TCP_VERSION),
+            .address_len = htole32(net->address_len)};
         memcpy(hello.address, net->address, net->address_len);
-        struct iovec iov = {.iov_base = (uint8_t *)&hello + (sizeof hello - c->hello_left), .iov_len = c->hello_left};
+        struct iovec iov = {.iov_base = (uint8_t *)&hello + (sizeof hello - c->hello_left),
+                            .iov_len = c->hello_left};
         long rc = send_vector(c->fd, &iov, 1);
         if (rc < 0)
             return (int)rc;
@@ -146,20 +150,22 @@ static int check_head(const struct net *net, const struct tcp_conn *c)
                     : magic == TCP_FRAME_MAGIC && len > 0 && len <= net->max_bytes)
         return 0;
     log_warn("tcp %s: connection closed: %s", net->text,
-             c->greeted ? "a frame that is none of ours" : "whoever connected is not a motetd of this version");
+             c->greeted ? "a frame that is none of ours"
+                        : "whoever connected is not a motetd of this version");
     return -EPROTO;
 }
 
 static void finish_frame(struct tcp_conn *c, struct tcp_events *events)
 {
-    events->at[events->n++] =
-        (struct net_event){.kind = NET_RECEIVED, .block = c->block, .len = c->filled, .peer = c->peer};
+    events->at[events->n++] = (struct net_event){
+        .kind = NET_RECEIVED, .block = c->block, .len = c->filled, .peer = c->peer};
     c->guess = c->filled;
     c->block = BLOCK_NONE;
     c->n_head = 0;
 }
 
-/* Gives the frame whose head is complete a place. False: there is none, or no event could be told. */
+/* Gives the frame whose head is complete a place. False: there is none, or no event could be
+ * told. */
 static bool place_frame(struct net *net, struct tcp_conn *c, const struct tcp_events *events)
 {
     if (net->n_posted == 0 || events->n >= events->max)
@@ -170,7 +176,8 @@ static bool place_frame(struct net *net, struct tcp_conn *c, const struct tcp_ev
 }
 
 /* Passes bytes of the stream on. Returns how many could be, or negative errno. */
-static long feed(struct net *net, struct tcp_conn *c, const uint8_t *bytes, size_t n, struct tcp_events *events)
+static long feed(struct net *net, struct tcp_conn *c, const uint8_t *bytes, size_t n,
+                 struct tcp_events *events)
 {
     size_t at = 0;
 
@@ -251,23 +258,27 @@ struct guess {
     int n, n_frames;
 };
 
-static void guess_frames(struct net *net, struct tcp_conn *c, const struct tcp_events *events, struct guess *g)
+static void guess_frames(struct net *net, struct tcp_conn *c, const struct tcp_events *events,
+                         struct guess *g)
 {
     int room = events->max - events->n;
 
     g->n = g->n_frames = 0;
     g->len = c->guess;
     if (c->block != BLOCK_NONE) {
-        g->iov[g->n++] = (struct iovec){.iov_base = (uint8_t *)arena_at(net->arena, c->block) + c->filled,
-                                        .iov_len = le32toh(c->head.len) - c->filled};
+        g->iov[g->n++] =
+            (struct iovec){.iov_base = (uint8_t *)arena_at(net->arena, c->block) + c->filled,
+                           .iov_len = le32toh(c->head.len) - c->filled};
         room--;
     }
     /* One block stays for a frame that is read over the stage. */
-    while (g->len >= GUESS_MIN && g->n_frames < (int)READ_FRAMES && g->n_frames < room && net->n_posted > 1) {
+    while (g->len >= GUESS_MIN && g->n_frames < (int)READ_FRAMES && g->n_frames < room &&
+           net->n_posted > 1) {
         int i = g->n_frames++;
         g->blocks[i] = net->posted[--net->n_posted];
         g->iov[g->n++] = (struct iovec){.iov_base = &g->heads[i], .iov_len = sizeof g->heads[i]};
-        g->iov[g->n++] = (struct iovec){.iov_base = arena_at(net->arena, g->blocks[i]), .iov_len = g->len};
+        g->iov[g->n++] =
+            (struct iovec){.iov_base = arena_at(net->arena, g->blocks[i]), .iov_len = g->len};
     }
 }
 
@@ -284,7 +295,8 @@ static void to_stage(struct net *net, const struct guess *g, int i, size_t n)
 }
 
 /* Sorts out what such a call brought. */
-static int take_guess(struct net *net, struct tcp_conn *c, struct guess *g, size_t n, struct tcp_events *events)
+static int take_guess(struct net *net, struct tcp_conn *c, struct guess *g, size_t n,
+                      struct tcp_events *events)
 {
     int i = 0, f = 0, rc = 0;
 
@@ -329,8 +341,10 @@ static int take_guess(struct net *net, struct tcp_conn *c, struct guess *g, size
 
 long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *events)
 {
-    bool guessing = c->greeted && (c->block != BLOCK_NONE ? le32toh(c->head.len) - c->filled >= GUESS_MIN || c->guess >= GUESS_MIN
-                                                          : c->guess >= GUESS_MIN && c->n_head == 0);
+    bool guessing =
+        c->greeted && (c->block != BLOCK_NONE
+                           ? le32toh(c->head.len) - c->filled >= GUESS_MIN || c->guess >= GUESS_MIN
+                           : c->guess >= GUESS_MIN && c->n_head == 0);
     struct guess g;
     ssize_t n;
 
@@ -343,12 +357,10 @@ long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *eve
         n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
     } else {
         guessing = false;
-        n = recv(c->fd, net->stage, c->greeted ? STAGE_BYTES : sizeof c->hello - c->n_head - c->filled, MSG_DONTWAIT);
+        n = recv(c->fd, net->stage,
+                 c->greeted ? STAGE_BYTES : sizeof c->hello - c->n_head - c->filled, MSG_DONTWAIT);
     }
-    int rc = n > 0                                   ? 0
-             : n == 0                                ? -ECONNRESET
-             : errno == EAGAIN || errno == EINTR ? 0
-                                                     : -errno;
+    int rc = n > 0 ? 0 : n == 0 ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;
     if (guessing) {
         int taken = take_guess(net, c, &g, n > 0 ? (size_t)n : 0, events);
         rc = rc < 0 ? rc : taken;

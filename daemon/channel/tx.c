@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the ranks to the network: takes messages from the up rings, copies each into a block, numbers it in
- * the flow to its destination node, and sends what the flows let go. The copy is deliberate: the rank may die
- * the next moment, networks want registered memory, and the block is also what is sent again.
+ * From the ranks to the network: takes messages from the up rings, copies each into a block,
+ * numbers it in the flow to its destination node, and sends what the flows let go. The copy is
+ * deliberate: the rank may die the next moment, networks want registered memory, and the block is
+ * also what is sent again.
  *
- * A rank can write anything into its ring at any time. A message's header is copied once, the copy is checked
- * and used; a ring with rubbish is not read any more, and control is told.
+ * A rank can write anything into its ring at any time. A message's header is copied once, the copy
+ * is checked and used; a ring with rubbish is not read any more, and control is told.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static int poison(struct up *up, const char *why)
     return TX_E_POISON;
 }
 
-int tx_admit(struct channel *ch, const struct channel_job *job, uint32_t rank, struct flow **ret_flow)
+int tx_admit(struct channel *ch, const struct channel_job *job, uint32_t rank,
+             struct flow **ret_flow)
 {
     struct flow *f = send_flow(ch, job->nodes[job->world[rank].node].slot);
 
@@ -35,7 +37,8 @@ int tx_admit(struct channel *ch, const struct channel_job *job, uint32_t rank, s
     if (f->no_route_ns != 0 && flow_tx_pending(&f->tx) >= STRANDED_MAX)
         return TX_E_CLOSED;
     if (flow_tx_room(&f->tx) == 0 ||
-        ch->pool.n_use[BLOCK_FLOW] + ch->pool.n_use[BLOCK_ORPHAN] + ch->n_aside_blocks >= ch->tx_max ||
+        ch->pool.n_use[BLOCK_FLOW] + ch->pool.n_use[BLOCK_ORPHAN] + ch->n_aside_blocks >=
+            ch->tx_max ||
         ch->pool.n_free <= ch->n_receives / 4)
         return TX_E_BLOCKED;
     if (ch->credit.n > 0 && !credit_take(&ch->credit, job->config.job, rank, ch->now_ns))
@@ -44,8 +47,8 @@ int tx_admit(struct channel *ch, const struct channel_job *job, uint32_t rank, s
     return 0;
 }
 
-static void describe(const struct channel *ch, const struct up *up, const struct ring_slot *slot, uint32_t len, uint32_t peer,
-                     struct wire_header *h)
+static void describe(const struct channel *ch, const struct up *up, const struct ring_slot *slot,
+                     uint32_t len, uint32_t peer, struct wire_header *h)
 {
     *h = (struct wire_header){
         .magic = WIRE_MAGIC,
@@ -95,7 +98,8 @@ static int take(struct channel *ch, struct up *up, const struct ring_slot *slot)
         count_add(&ch->count, COUNT_MSGS_LOCAL, 1);
     } else {
         struct flow *f;
-        int rc = ch->n_asides > 0 && aside_find(ch, job, peer) ? TX_E_CLOSED : tx_admit(ch, job, peer, &f);
+        int rc = ch->n_asides > 0 && aside_find(ch, job, peer) ? TX_E_CLOSED
+                                                               : tx_admit(ch, job, peer, &f);
         if (rc == TX_E_BLOCKED)
             return rc;
         if (rc == TX_E_CLOSED) {
@@ -173,8 +177,8 @@ static void quieten(struct channel *ch, struct up *up)
     up->active = false;
     list_remove(&up->node);
     list_append(&ch->ups_quiet, &up->node);
-    /* A producer that still saw 1 does not ring; the quiet rings are looked at, one per turn and all before
-     * sleeping. */
+    /* A producer that still saw 1 does not ring; the quiet rings are looked at, one per turn and
+     * all before sleeping. */
     atomic_store_explicit(&up->ring.shared->active, 0, memory_order_seq_cst);
 }
 
@@ -225,7 +229,8 @@ uint32_t tx_poll(struct channel *ch, uint32_t budget)
                 list_remove(it);
                 list_append(&ch->ups_active, it);
             }
-        } else if (!up->blocked && !up->draining && !up->poison && ch->now_ns - up->last_ns > QUIET_NS) {
+        } else if (!up->blocked && !up->draining && !up->poison &&
+                   ch->now_ns - up->last_ns > QUIET_NS) {
             quieten(ch, up);
         }
         if (end)

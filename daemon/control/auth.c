@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 
-
 int auth_load_key(const char *path, struct auth_key *ret_key)
 {
     FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -27,7 +26,8 @@ int auth_load_key(const char *path, struct auth_key *ret_key)
         return rc;
     }
     if (st.st_mode & 077) {
-        log_error("the cluster key %s can be read by others (mode %04o); expected 0600 or 0400", path, (unsigned)st.st_mode & 07777);
+        log_error("the cluster key %s can be read by others (mode %04o); expected 0600 or 0400",
+                  path, (unsigned)st.st_mode & 07777);
         return -EPERM;
     }
     ssize_t got = read(fd, buf, sizeof buf);
@@ -35,7 +35,8 @@ int auth_load_key(const char *path, struct auth_key *ret_key)
     while (len > 0 && isspace(buf[len - 1]))
         len--;
     if (len < AUTH_KEY_MIN || len > AUTH_KEY_MAX) {
-        log_error("the cluster key %s has %zu bytes; expected %u to %u", path, len, AUTH_KEY_MIN, AUTH_KEY_MAX);
+        log_error("the cluster key %s has %zu bytes; expected %u to %u", path, len, AUTH_KEY_MIN,
+                  AUTH_KEY_MAX);
         return -EINVAL;
     }
     memcpy(ret_key->bytes, buf, len);
@@ -44,7 +45,8 @@ int auth_load_key(const char *path, struct auth_key *ret_key)
     return 0;
 }
 
-int auth_mac(const struct auth_key *key, const struct auth_part *parts, size_t n_parts, uint8_t ret_mac[AUTH_MAC_BYTES])
+int auth_mac(const struct auth_key *key, const struct auth_part *parts, size_t n_parts,
+             uint8_t ret_mac[AUTH_MAC_BYTES])
 {
     uint8_t message[8192];
     size_t at = 0;
@@ -58,7 +60,8 @@ int auth_mac(const struct auth_key *key, const struct auth_part *parts, size_t n
         memcpy(message + at + sizeof len, parts[i].data, parts[i].len);
         at += sizeof len + parts[i].len;
     }
-    if (!HMAC(EVP_sha256(), key->bytes, (int)key->len, message, at, ret_mac, &mac_len) || mac_len != AUTH_MAC_BYTES)
+    if (!HMAC(EVP_sha256(), key->bytes, (int)key->len, message, at, ret_mac, &mac_len) ||
+        mac_len != AUTH_MAC_BYTES)
         return -EIO;
     return 0;
 }

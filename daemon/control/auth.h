@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cluster key: what daemons prove to one another that they have. HMAC-SHA256 (RFC 2104, FIPS 198-1) from libcrypto.
+ * The cluster key: what daemons prove to one another that they have. HMAC-SHA256 (RFC 2104, FIPS
+ * 198-1) from libcrypto.
  */
 #pragma once
 
@@ -17,7 +18,8 @@ struct auth_key {
     size_t len;
 };
 
-/* Reads a key file: white space at the end does not count. 0 or negative errno, logged. A file that others may read is refused. */
+/* Reads a key file: white space at the end does not count. 0 or negative errno, logged. A file that
+ * others may read is refused. */
 int auth_load_key(const char *path, struct auth_key *ret_key);
 
 struct auth_part {
@@ -25,8 +27,9 @@ struct auth_part {
     size_t len;
 };
 
-/* The code of a message given in parts; each goes in with its length, so that parts cannot be shifted against one another.
- * 0 or -EIO. */
-int auth_mac(const struct auth_key *key, const struct auth_part *parts, size_t n_parts, uint8_t ret_mac[AUTH_MAC_BYTES]);
+/* The code of a message given in parts; each goes in with its length, so that parts cannot be
+ * shifted against one another. 0 or -EIO. */
+int auth_mac(const struct auth_key *key, const struct auth_part *parts, size_t n_parts,
+             uint8_t ret_mac[AUTH_MAC_BYTES]);
 /* Compares in constant time. */
 bool auth_equal(const uint8_t *a, const uint8_t *b);

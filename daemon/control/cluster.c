@@ -26,16 +26,18 @@
 
 /* Changes within this time are taken together. */
 #define UPDATE_DELAY_US 1000
-/* A measured round trip is told to others when it changed by half and by 50 us, and not more often than this. */
-#define RTT_TELL_NS    (2 * CLOCK_NS_PER_S)
-#define RTT_TELL_US    50u
-#define RTT_SAMPLES    8u
+/* A measured round trip is told to others when it changed by half and by 50 us, and not more often
+ * than this. */
+#define RTT_TELL_NS (2 * CLOCK_NS_PER_S)
+#define RTT_TELL_US 50u
+#define RTT_SAMPLES 8u
 /* Before the first measurement. */
 #define RTT_UNKNOWN_US 100u
-/* A channel whose sending to a neighbour failed tries it again after this time, doubled up to the limit. */
-#define RETRY_MIN_NS   (200 * CLOCK_NS_PER_MS)
-#define RETRY_MAX_NS   (10 * CLOCK_NS_PER_S)
-#define COMPLAIN_NS    (30 * CLOCK_NS_PER_S)
+/* A channel whose sending to a neighbour failed tries it again after this time, doubled up to the
+ * limit. */
+#define RETRY_MIN_NS (200 * CLOCK_NS_PER_MS)
+#define RETRY_MAX_NS (10 * CLOCK_NS_PER_S)
+#define COMPLAIN_NS  (30 * CLOCK_NS_PER_S)
 
 /* What one own channel has with one neighbour. */
 struct neighbour_channel {
@@ -56,8 +58,9 @@ struct neighbour {
     struct neighbour_key key;
     uint32_t epoch;
     bool up;
-    bool usable; /* some channel can send to it */
-    uint64_t rtt_ns; /* least of the last samples: the rest is waiting for a processor, not the network */
+    bool usable;     /* some channel can send to it */
+    uint64_t rtt_ns; /* least of the last samples: the rest is waiting for a processor, not the
+                        network */
     uint64_t samples_ns[RTT_SAMPLES];
     uint32_t n_samples;
     uint32_t told_rtt_us;
@@ -127,7 +130,8 @@ static const struct config_channel *own_channel(const struct cluster *c, uint32_
     return &c->node->config.channels[channel];
 }
 
-static struct neighbour *neighbour_find(const struct cluster *c, uint32_t node_id, const char *network)
+static struct neighbour *neighbour_find(const struct cluster *c, uint32_t node_id,
+                                        const char *network)
 {
     struct neighbour_key key;
     struct neighbour *n;
@@ -201,7 +205,8 @@ static void learn_targets(struct cluster *c, const Motet__LinkState *state)
     }
 }
 
-int cluster_on_link_state(struct cluster *c, struct mesh_link *from, const uint8_t *body, uint32_t len)
+int cluster_on_link_state(struct cluster *c, struct mesh_link *from, const uint8_t *body,
+                          uint32_t len)
 {
     Motet__LinkState *state = motet__link_state__unpack(NULL, len, body);
     bool restarted;
@@ -233,12 +238,14 @@ int cluster_on_link_state(struct cluster *c, struct mesh_link *from, const uint8
     case TOPOLOGY_E_OURSELVES:
         if (clock_now_ns() - c->complained_ns > COMPLAIN_NS || c->complained_ns == 0) {
             c->complained_ns = clock_now_ns();
-            log_error("another node has the name %s, or this host's clock went back: the cluster ignores one of the two",
+            log_error("another node has the name %s, or this host's clock went back: the cluster "
+                      "ignores one of the two",
                       c->node->config.name);
         }
         return 0;
     case TOPOLOGY_E_FULL:
-        log_warn("more than %u nodes (max_nodes), ignoring one", (unsigned)c->node->config.max_nodes);
+        log_warn("more than %u nodes (max_nodes), ignoring one",
+                 (unsigned)c->node->config.max_nodes);
         return 0;
     default:
         return rc == -ENOMEM ? 0 : -EPROTO;
@@ -311,7 +318,8 @@ void cluster_on_rtt(struct cluster *c, uint32_t node_id, const char *network, ui
 
 void cluster_on_channel_rtt(struct cluster *c, uint32_t channel, uint32_t slot, uint64_t rtt_ns)
 {
-    struct neighbour *n = neighbour_find(c, hops_node_id(c->node->hops, slot), own_channel(c, channel)->network);
+    struct neighbour *n =
+        neighbour_find(c, hops_node_id(c->node->hops, slot), own_channel(c, channel)->network);
 
     if (n)
         take_rtt(c, n, rtt_ns);
@@ -319,7 +327,8 @@ void cluster_on_channel_rtt(struct cluster *c, uint32_t channel, uint32_t slot, 
 
 void cluster_on_channel_error(struct cluster *c, uint32_t channel, uint32_t slot, int error)
 {
-    struct neighbour *n = neighbour_find(c, hops_node_id(c->node->hops, slot), own_channel(c, channel)->network);
+    struct neighbour *n =
+        neighbour_find(c, hops_node_id(c->node->hops, slot), own_channel(c, channel)->network);
     uint64_t now_ns = clock_now_ns();
 
     if (!n || n->channels[channel].len == 0)
@@ -330,15 +339,17 @@ void cluster_on_channel_error(struct cluster *c, uint32_t channel, uint32_t slot
     else
         nc->retry_ns = nc->retry_ns * 2 < RETRY_MAX_NS ? nc->retry_ns * 2 : RETRY_MAX_NS;
     nc->bad_until_ns = now_ns + nc->retry_ns;
-    log_info("channel %s cannot send to node %08x: %s; trying again in %llu ms", own_channel(c, channel)->name, n->key.node_id,
-             strerror(-error), (unsigned long long)(nc->retry_ns / CLOCK_NS_PER_MS));
+    log_info("channel %s cannot send to node %08x: %s; trying again in %llu ms",
+             own_channel(c, channel)->name, n->key.node_id, strerror(-error),
+             (unsigned long long)(nc->retry_ns / CLOCK_NS_PER_MS));
     c->own_dirty = true;
     want_update(c);
 }
 
 void cluster_on_channel_failed(struct cluster *c, uint32_t channel)
 {
-    log_error("channel %s lost its network card; its traffic takes other ways", own_channel(c, channel)->name);
+    log_error("channel %s lost its network card; its traffic takes other ways",
+              own_channel(c, channel)->name);
     c->own_dirty = true;
     want_update(c);
 }
@@ -358,14 +369,16 @@ void cluster_touch(struct cluster *c)
 /* ---- the update ---- */
 
 /* True if the packets of this channel can be read at that endpoint; said once if not. */
-static bool speaks(struct cluster *c, struct neighbour *n, uint32_t channel, const Motet__Endpoint *e)
+static bool speaks(struct cluster *c, struct neighbour *n, uint32_t channel,
+                   const Motet__Endpoint *e)
 {
     struct neighbour_channel *nc = &n->channels[channel];
     const char *driver = fabric_driver(c->node->fabric, channel);
     bool same = strcmp(driver, e->driver) == 0;
 
     if (!same && !nc->told_unlike)
-        log_error("channel %s: node %08x speaks \"%s\" on network %s, this node \"%s\": no packets between them there; give both "
+        log_error("channel %s: node %08x speaks \"%s\" on network %s, this node \"%s\": no packets "
+                  "between them there; give both "
                   "the same provider in motetd.conf",
                   own_channel(c, channel)->name, n->key.node_id, e->driver, n->key.network, driver);
     nc->told_unlike = !same;
@@ -373,7 +386,8 @@ static bool speaks(struct cluster *c, struct neighbour *n, uint32_t channel, con
 }
 
 /* Brings one channel's view of one neighbour into step. True if it can send to it. */
-static bool sync_channel(struct cluster *c, struct neighbour *n, uint32_t channel, uint32_t ordinal, uint64_t now_ns)
+static bool sync_channel(struct cluster *c, struct neighbour *n, uint32_t channel, uint32_t ordinal,
+                         uint64_t now_ns)
 {
     struct neighbour_channel *nc = &n->channels[channel];
     const struct topology_node *t = topology_find(c->node->topology, n->key.node_id);
@@ -382,7 +396,8 @@ static bool sync_channel(struct cluster *c, struct neighbour *n, uint32_t channe
 
     if (slot < 0)
         return false;
-    if (n->up && t && t->state->epoch == n->epoch && fabric_alive(c->node->fabric, channel) && now_ns >= nc->bad_until_ns)
+    if (n->up && t && t->state->epoch == n->epoch && fabric_alive(c->node->fabric, channel) &&
+        now_ns >= nc->bad_until_ns)
         e = topology_endpoint(t, n->key.network, ordinal);
     if (e && !speaks(c, n, channel, e))
         e = NULL;
@@ -493,7 +508,8 @@ static void describe_self(struct cluster *c)
     s->links = calloc((size_t)HASH_COUNT(c->neighbours) + 1, sizeof *s->links);
     failed |= !s->endpoints || !s->links;
     for (uint32_t ch = 0; !failed && ch < (uint32_t)config->n_channels; ch++) {
-        Motet__Endpoint *e = fabric_alive(c->node->fabric, ch) ? own_endpoint(c, ch, &failed) : NULL;
+        Motet__Endpoint *e =
+            fabric_alive(c->node->fabric, ch) ? own_endpoint(c, ch, &failed) : NULL;
         if (e)
             s->endpoints[s->n_endpoints++] = e;
     }
@@ -514,11 +530,14 @@ static void describe_self(struct cluster *c)
         flood(c, s, NULL);
 }
 
-/* Turns one way of a route (neighbour, network) into words, one per own channel that can go it. Their number. */
-static uint32_t expand_way(const struct cluster *c, const struct route_way *way, hop_word *words, uint32_t max)
+/* Turns one way of a route (neighbour, network) into words, one per own channel that can go it.
+ * Their number. */
+static uint32_t expand_way(const struct cluster *c, const struct route_way *way, hop_word *words,
+                           uint32_t max)
 {
     const struct topology_node *next = cluster_node(c, way->next);
-    struct neighbour *n = next ? neighbour_find(c, next->node_id, cluster_network(c, way->network)) : NULL;
+    struct neighbour *n =
+        next ? neighbour_find(c, next->node_id, cluster_network(c, way->network)) : NULL;
     int slot = next ? hops_find(c->node->hops, next->node_id) : -1;
     uint32_t usable[CONFIG_MAX_CHANNELS], n_usable = 0;
     uint64_t sum = 0;
@@ -532,8 +551,10 @@ static uint32_t expand_way(const struct cluster *c, const struct route_way *way,
         sum += own_channel(c, ch)->mbytes_per_s;
     }
     for (uint32_t i = 0; i < n_usable; i++) {
-        uint64_t share = sum ? (uint64_t)way->share * own_channel(c, usable[i])->mbytes_per_s / sum : way->share / n_usable;
-        words[i] = hop_pack((uint16_t)slot, (uint8_t)usable[i], (uint8_t)(way->n_hops < 255 ? way->n_hops : 255),
+        uint64_t share = sum ? (uint64_t)way->share * own_channel(c, usable[i])->mbytes_per_s / sum
+                             : way->share / n_usable;
+        words[i] = hop_pack((uint16_t)slot, (uint8_t)usable[i],
+                            (uint8_t)(way->n_hops < 255 ? way->n_hops : 255),
                             (uint16_t)(share < 65535 ? share : 65535));
     }
     return n_usable;
@@ -548,7 +569,8 @@ static bool publish_route(struct cluster *c, const struct topology_node *t, cons
     if (slot <= 0)
         return false;
     if (!r->reachable)
-        return hops_set(c->node->hops, (uint32_t)slot, t->lost ? 0 : t->state->epoch, HOP_NONE, NULL, 0);
+        return hops_set(c->node->hops, (uint32_t)slot, t->lost ? 0 : t->state->epoch, HOP_NONE,
+                        NULL, 0);
     uint32_t n_quick = expand_way(c, &r->quick, quick, CONFIG_MAX_CHANNELS);
     for (uint32_t i = 0; i < r->n_wide && n_wide < HOP_MAX_WIDE; i++)
         n_wide += expand_way(c, &r->wide[i], wide + n_wide, HOP_MAX_WIDE - n_wide);
@@ -559,8 +581,8 @@ static bool publish_route(struct cluster *c, const struct topology_node *t, cons
     if (n_wide > 0 && sum < 65535)
         wide[0] = hop_pack(hop_next_slot(wide[0]), hop_channel(wide[0]), hop_n_hops(wide[0]),
                            (uint16_t)(hop_share(wide[0]) + 65535 - sum));
-    return hops_set(c->node->hops, (uint32_t)slot, t->state->epoch, n_quick ? quick[t->node_id % n_quick] : HOP_NONE, wide,
-                    n_wide);
+    return hops_set(c->node->hops, (uint32_t)slot, t->state->epoch,
+                    n_quick ? quick[t->node_id % n_quick] : HOP_NONE, wide, n_wide);
 }
 
 static bool note_reachability(struct topology_node *t, bool reachable, uint64_t now_ns)
@@ -665,7 +687,9 @@ void cluster_tick(struct cluster *c, uint64_t now_ns)
 
 const struct route *cluster_route(const struct cluster *c, const struct topology_node *to)
 {
-    return c->routes && to->index < c->graph.n_nodes && c->routes[to->index].reachable ? &c->routes[to->index] : NULL;
+    return c->routes && to->index < c->graph.n_nodes && c->routes[to->index].reachable
+               ? &c->routes[to->index]
+               : NULL;
 }
 
 const char *cluster_network(const struct cluster *c, uint32_t network)
@@ -730,8 +754,10 @@ size_t cluster_place_nodes(const struct cluster *c, struct place_node *ret_nodes
     }
     for (struct topology_node *t = topology_first(c->node->topology); t && n < max; t = t->hh.next)
         if (t->node_id != c->node->id && t->reachable && !t->state->draining)
-            ret_nodes[n++] = (struct place_node){.name = t->state->node, .node_id = t->node_id,
-                                                 .endpoints = t->state->endpoints, .n_endpoints = t->state->n_endpoints};
+            ret_nodes[n++] = (struct place_node){.name = t->state->node,
+                                                 .node_id = t->node_id,
+                                                 .endpoints = t->state->endpoints,
+                                                 .n_endpoints = t->state->n_endpoints};
     qsort(ret_nodes + 1, n - 1, sizeof *ret_nodes, by_name);
     return n;
 }

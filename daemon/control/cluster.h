@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The node in its cluster: describes itself, floods what it hears, computes routes and publishes them in the hop table, tells the
- * channels their neighbours, notices which nodes are lost. Between mesh.h (connections), topology.h (knowledge), route.h
- * (computation), hops.h (publication) and fabric.h (channels). Control thread.
+ * The node in its cluster: describes itself, floods what it hears, computes routes and publishes
+ * them in the hop table, tells the channels their neighbours, notices which nodes are lost. Between
+ * mesh.h (connections), topology.h (knowledge), route.h (computation), hops.h (publication) and
+ * fabric.h (channels). Control thread.
  *
- * Idea: every change only marks what is out of date; one update, a millisecond later, brings everything into step in a fixed order:
- * links of the channels, own link state, graph, routes, hop table, reachability. A burst of changes costs one update.
+ * Idea: every change only marks what is out of date; one update, a millisecond later, brings
+ * everything into step in a fixed order: links of the channels, own link state, graph, routes, hop
+ * table, reachability. A burst of changes costs one update.
  */
 #pragma once
 
@@ -29,7 +31,8 @@ void cluster_free(struct cluster *c);
 void cluster_on_link_up(struct cluster *c, struct mesh_link *link);
 void cluster_on_link_down(struct cluster *c, const struct mesh_link *link);
 /* 0, or -EPROTO. */
-int cluster_on_link_state(struct cluster *c, struct mesh_link *from, const uint8_t *body, uint32_t len);
+int cluster_on_link_state(struct cluster *c, struct mesh_link *from, const uint8_t *body,
+                          uint32_t len);
 /* A node that we had been connected to in this incarnation refuses to be connected to again. */
 void cluster_on_refused(struct cluster *c, uint32_t node_id, uint32_t epoch);
 void cluster_on_rtt(struct cluster *c, uint32_t node_id, const char *network, uint64_t rtt_ns);
@@ -54,7 +57,8 @@ bool cluster_reachable(const struct cluster *c, uint32_t node_id);
 /* Nodes that take ranks, the own one first, the others by name. Their number. */
 size_t cluster_place_nodes(const struct cluster *c, struct place_node *ret_nodes, size_t max);
 
-/* For status: the route to a node; NULL if there is none. Name of a network in it; node of an index in it. */
+/* For status: the route to a node; NULL if there is none. Name of a network in it; node of an index
+ * in it. */
 const struct route *cluster_route(const struct cluster *c, const struct topology_node *to);
 const char *cluster_network(const struct cluster *c, uint32_t network);
 const struct topology_node *cluster_node(const struct cluster *c, uint32_t index);

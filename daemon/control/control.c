@@ -72,14 +72,16 @@ static void deliver_window(struct node *node, uint32_t src, const uint8_t *body,
     motet__stdio_window__free_unpacked(msg, NULL);
 }
 
-static void deliver_to_home(struct node *node, uint32_t src, uint16_t type, const uint8_t *body, uint32_t len)
+static void deliver_to_home(struct node *node, uint32_t src, uint16_t type, const uint8_t *body,
+                            uint32_t len)
 {
     uint64_t now_ns = clock_now_ns();
 
     if (type == MOTET__FRAME_TYPE__LAUNCHED) {
         Motet__Launched *msg = motet__launched__unpack(NULL, len, body);
         if (msg) {
-            /* Of a job that has both its home and ranks here, this node may be two places of the tree; a child is below one of them. */
+            /* Of a job that has both its home and ranks here, this node may be two places of the
+             * tree; a child is below one of them. */
             homes_on_launched(node->homes, src, msg, now_ns);
             jobs_on_launched(node->jobs, src, msg);
             motet__launched__free_unpacked(msg, NULL);
@@ -149,7 +151,8 @@ static uint32_t mail_epoch_of(void *ctx, uint32_t node_id)
 static void mail_wake(void *ctx)
 {
     struct node *node = ctx;
-    /* Not EV_TIMEOUT: setting the timer anew, as on_mail does at its end, would take an event back that is active for that. */
+    /* Not EV_TIMEOUT: setting the timer anew, as on_mail does at its end, would take an event back
+     * that is active for that. */
     event_active(node->control->mail, EV_READ, 0);
 }
 
@@ -231,7 +234,8 @@ static void on_spawner_lost(void *ctx)
     jobs_on_spawner_lost(node->jobs);
 }
 
-static const struct spawner_ops spawner_ops = {.spawned = on_spawned, .exited = on_exited, .lost = on_spawner_lost};
+static const struct spawner_ops spawner_ops = {
+    .spawned = on_spawned, .exited = on_exited, .lost = on_spawner_lost};
 
 struct spawner *control_spawner_new(struct node *node, pid_t pid, int fd)
 {
@@ -256,8 +260,8 @@ static void on_mail(evutil_socket_t fd, short what, void *ctx)
     uint64_t now_ns = clock_now_ns();
 
     (void)fd, (void)what;
-    /* Homes first: what they send must be delivered by this very run, since arming the timer takes back a wake-up that is still
-     * under way. */
+    /* Homes first: what they send must be delivered by this very run, since arming the timer takes
+     * back a wake-up that is still under way. */
     homes_run(node->homes, now_ns);
     uint64_t when_ns = mail_run(node->mail, now_ns);
     uint64_t home_ns = homes_deadline(node->homes);
@@ -308,7 +312,8 @@ static void report_reload(void *ctx, const char *line)
     log_warn("%s", line);
 }
 
-int control_read_config(const struct node *node, struct config *fresh, config_report_fn *report, void *ctx)
+int control_read_config(const struct node *node, struct config *fresh, config_report_fn *report,
+                        void *ctx)
 {
     config_defaults(fresh);
     int rc = node->config_path ? config_load(fresh, node->config_path, report, ctx) : 0;
@@ -318,8 +323,10 @@ int control_read_config(const struct node *node, struct config *fresh, config_re
     if (rc == 0)
         rc = config_finish(fresh, report, ctx);
     if (node->private_mode) {
-        snprintf(fresh->client_socket, sizeof fresh->client_socket, "%s", node->config.client_socket);
-        snprintf(fresh->status_socket, sizeof fresh->status_socket, "%s", node->config.status_socket);
+        snprintf(fresh->client_socket, sizeof fresh->client_socket, "%s",
+                 node->config.client_socket);
+        snprintf(fresh->status_socket, sizeof fresh->status_socket, "%s",
+                 node->config.status_socket);
     }
     for (int ch = 0; rc == 0 && ch < fresh->n_channels && ch < node->config.n_channels; ch++)
         if (fresh->channels[ch].mbytes_per_s == 0)
@@ -327,7 +334,8 @@ int control_read_config(const struct node *node, struct config *fresh, config_re
     return rc;
 }
 
-/* SIGHUP: takes over what can change while running and names what cannot. A file with mistakes changes nothing. */
+/* SIGHUP: takes over what can change while running and names what cannot. A file with mistakes
+ * changes nothing. */
 static void reload(struct node *node)
 {
     struct config *fresh = malloc(sizeof *fresh);
@@ -347,7 +355,8 @@ static void reload(struct node *node)
         for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
             const struct config_channel *c = &node->config.channels[ch];
             fabric_set_wait(node->fabric, ch,
-                            (uint32_t)(c->wait_mode == CONFIG_WAIT_INHERIT ? node->config.wait_mode : c->wait_mode));
+                            (uint32_t)(c->wait_mode == CONFIG_WAIT_INHERIT ? node->config.wait_mode
+                                                                           : c->wait_mode));
         }
         log_notice("configuration reloaded, %d settings need a restart", n_restart);
     }
@@ -361,7 +370,8 @@ static void on_signal(evutil_socket_t signal, short what, void *ctx)
 
     (void)what;
     if (signal == SIGTERM || signal == SIGINT)
-        control_shutdown(node, signal == SIGTERM ? "the daemon was told to end" : "the daemon was interrupted");
+        control_shutdown(node, signal == SIGTERM ? "the daemon was told to end"
+                                                 : "the daemon was interrupted");
     else if (signal == SIGHUP)
         reload(node);
 }
@@ -386,7 +396,8 @@ void control_shutdown(struct node *node, const char *why)
     }
     node->draining = true;
     node->control->shutdown_ns = clock_now_ns();
-    service_stopping(node->service, node->config.drain_limit_ns + node->config.kill_grace_ns + END_LIMIT_NS + 2 * CHANNELS_LIMIT_NS);
+    service_stopping(node->service, node->config.drain_limit_ns + node->config.kill_grace_ns +
+                                        END_LIMIT_NS + 2 * CHANNELS_LIMIT_NS);
     log_notice("%s, %u jobs end; those of other nodes have %llu ms", why, homes_count(node->homes),
                (unsigned long long)(node->config.drain_limit_ns / CLOCK_NS_PER_MS));
     homes_end_all(node->homes, why, clock_now_ns());
@@ -411,8 +422,8 @@ int control_init(struct node *node)
     node->homes = homes_new(node->config.name, node->id, node->epoch, &home_ops, node);
     node->topology = topology_new(node->id, node->epoch, (uint32_t)node->config.max_nodes);
     node->cluster = cluster_new(node);
-    if (!node->control->mail || !node->control->tick || !node->mail || !node->jobs || !node->homes || !node->topology ||
-        !node->cluster ||
+    if (!node->control->mail || !node->control->tick || !node->mail || !node->jobs ||
+        !node->homes || !node->topology || !node->cluster ||
         event_add(node->control->tick, &second) < 0)
         return -ENOMEM;
     homes_set_grace(node->homes, node->config.kill_grace_ns);
@@ -422,12 +433,14 @@ int control_init(struct node *node)
             return -ENOMEM;
     }
     if (node->lifeline_fd >= 0) {
-        node->control->lifeline = event_new(node->base, node->lifeline_fd, EV_READ | EV_PERSIST, on_lifeline, node);
+        node->control->lifeline =
+            event_new(node->base, node->lifeline_fd, EV_READ | EV_PERSIST, on_lifeline, node);
         if (!node->control->lifeline || event_add(node->control->lifeline, NULL) < 0)
             return -ENOMEM;
     }
     cluster_touch(node->cluster);
-    event_active(node->control->tick, EV_TIMEOUT, 0); /* readiness need not wait for the first second */
+    event_active(node->control->tick, EV_TIMEOUT,
+                 0); /* readiness need not wait for the first second */
     return mesh_new(node, &node->mesh);
 }
 

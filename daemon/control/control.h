@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread's loop: signals, timers, and who gets which mail. Connects the modules of this folder, which know one
- * another only through their functions. Control thread.
+ * The control thread's loop: signals, timers, and who gets which mail. Connects the modules of this
+ * folder, which know one another only through their functions. Control thread.
  */
 #pragma once
 
@@ -19,7 +19,10 @@ void control_deinit(struct node *node);
 /* True if this node has to do with a job that spans nodes. */
 bool control_busy(const struct node *node);
 struct spawner *control_spawner_new(struct node *node, pid_t pid, int fd);
-/* Reads the daemon's configuration file anew, as it would count for this node after a restart. 0 or -EINVAL, complaints reported. */
-int control_read_config(const struct node *node, struct config *ret_fresh, config_report_fn *report, void *ctx);
-/* Ends the daemon: takes no new jobs, waits for those that run (at most a while), leaves the loop. A second call ends at once. */
+/* Reads the daemon's configuration file anew, as it would count for this node after a restart. 0 or
+ * -EINVAL, complaints reported. */
+int control_read_config(const struct node *node, struct config *ret_fresh, config_report_fn *report,
+                        void *ctx);
+/* Ends the daemon: takes no new jobs, waits for those that run (at most a while), leaves the loop.
+ * A second call ends at once. */
 void control_shutdown(struct node *node, const char *why);

@@ -132,14 +132,15 @@ static void on_event(struct fabric_channel *fc, const struct cmd_event *e)
         break;
     case EVENT_UNREACHABLE:
     case EVENT_RESTARTED:
-        log_warn("channel %s dropped %llu packets for node %08x, which %s", channel_name(fc->channel),
-                 (unsigned long long)e->value, hops_node_id(node->hops, e->slot),
+        log_warn("channel %s dropped %llu packets for node %08x, which %s",
+                 channel_name(fc->channel), (unsigned long long)e->value,
+                 hops_node_id(node->hops, e->slot),
                  e->type == EVENT_RESTARTED ? "was restarted" : "cannot be reached");
         break;
     case EVENT_HOLD_OVERFLOW:
         /* It may be stopped in a debugger, and only its own senders wait for it. */
-        log_warn("job %016llx rank %u does not take its messages, %llu bytes wait for it", (unsigned long long)e->job, e->rank,
-                 (unsigned long long)e->value);
+        log_warn("job %016llx rank %u does not take its messages, %llu bytes wait for it",
+                 (unsigned long long)e->job, e->rank, (unsigned long long)e->value);
         break;
     case EVENT_POISONED:
         snprintf(text, sizeof text, "its rings hold rubbish (%s)", e->text ? e->text : "?");
@@ -183,9 +184,12 @@ static int open_channel(struct fabric *f, uint32_t idx)
     struct channel_config config = {
         .idx = idx,
         .name = cc->name,
-        .net = {.interface = cc->resolved_interface, .address = cc->address, .provider = cc->provider},
+        .net = {.interface = cc->resolved_interface,
+                .address = cc->address,
+                .provider = cc->provider},
         .fault = cc->fault[0] ? cc->fault : NULL,
-        .wait_mode = (enum wait_mode)(cc->wait_mode == CONFIG_WAIT_INHERIT ? c->wait_mode : cc->wait_mode),
+        .wait_mode =
+            (enum wait_mode)(cc->wait_mode == CONFIG_WAIT_INHERIT ? c->wait_mode : cc->wait_mode),
         .spin_ns = c->sleep_after_ns,
         .unreachable_after_ns = c->unreachable_after_ns,
         .relay_limit = (uint32_t)c->relay_queue,
@@ -195,17 +199,18 @@ static int open_channel(struct fabric *f, uint32_t idx)
     fc->idx = idx;
     int rc = channel_new(f->hub, &config, &fc->channel);
     if (rc < 0) {
-        log_error("channel %s on %s (%s, provider %s): %s", cc->name, cc->resolved_interface, cc->address, cc->provider,
-                  strerror(-rc));
+        log_error("channel %s on %s (%s, provider %s): %s", cc->name, cc->resolved_interface,
+                  cc->address, cc->provider, strerror(-rc));
         return rc;
     }
     f->n_channels = idx + 1;
     channel_info(fc->channel, &fc->info);
-    fc->readable = event_new(f->node->base, cmd_event_fd(fc->channel), EV_READ | EV_PERSIST, on_events, fc);
+    fc->readable =
+        event_new(f->node->base, cmd_event_fd(fc->channel), EV_READ | EV_PERSIST, on_events, fc);
     if (!fc->readable || event_add(fc->readable, NULL) < 0)
         return -ENOMEM;
-    log_info("channel %s: network %s on %s, %s, provider %s", cc->name, cc->network, cc->resolved_interface, cc->address,
-             fc->info.provider);
+    log_info("channel %s: network %s on %s, %s, provider %s", cc->name, cc->network,
+             cc->resolved_interface, cc->address, fc->info.provider);
     return 0;
 }
 
@@ -270,7 +275,8 @@ void fabric_free(struct fabric *f)
     free(f);
 }
 
-void fabric_add_link(struct fabric *f, uint32_t idx, uint16_t slot, const uint8_t *address, uint32_t len)
+void fabric_add_link(struct fabric *f, uint32_t idx, uint16_t slot, const uint8_t *address,
+                     uint32_t len)
 {
     struct cmd cmd = {.type = CMD_ADD_LINK};
 

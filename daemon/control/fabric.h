@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control's side of the channels: makes them from the configuration, sends their commands (waiting where a ring is full), hands
- * their events to jobs and mesh. Control thread; beside status
- * the only file of control that includes daemon/channel.
+ * Control's side of the channels: makes them from the configuration, sends their commands (waiting
+ * where a ring is full), hands their events to jobs and mesh. Control thread; beside status the
+ * only file of control that includes daemon/channel.
  */
 #pragma once
 
@@ -33,9 +33,11 @@ bool fabric_alive(const struct fabric *f, uint32_t idx);
 /* True if every channel thread moved since the last call. */
 bool fabric_moved(struct fabric *f);
 
-void fabric_add_link(struct fabric *f, uint32_t idx, uint16_t slot, const uint8_t *address, uint32_t len);
+void fabric_add_link(struct fabric *f, uint32_t idx, uint16_t slot, const uint8_t *address,
+                     uint32_t len);
 void fabric_remove_link(struct fabric *f, uint32_t idx, uint16_t slot);
-/* Makes every channel serve the job: fills job->channel_jobs and channels_left. 0 or negative errno with nothing attached. */
+/* Makes every channel serve the job: fills job->channel_jobs and channels_left. 0 or negative errno
+ * with nothing attached. */
 int fabric_attach_job(struct fabric *f, struct job *job);
 /* Each channel answers with jobs_on_rank_detached. */
 void fabric_detach_rank(struct fabric *f, struct job *job, uint32_t local, bool dead);

@@ -50,7 +50,8 @@ bool gone_told(const struct topology *topology, const struct topology_node *node
 {
     for (const struct topology_node *t = topology_first(topology); t; t = t->hh.next)
         for (size_t i = 0; i < t->state->n_gone; i++)
-            if (t->state->gone[i]->node_id == node->node_id && t->state->gone[i]->epoch == node->state->epoch)
+            if (t->state->gone[i]->node_id == node->node_id &&
+                t->state->gone[i]->epoch == node->state->epoch)
                 return true;
     return false;
 }

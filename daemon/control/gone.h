@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Daemons that have ended without a word (kill -9, a crash) while their host lives. Called by cluster.c; pure, without socket and
- * clock. Control thread.
+ * Daemons that have ended without a word (kill -9, a crash) while their host lives. Called by
+ * cluster.c; pure, without socket and clock. Control thread.
  *
- * Idea: silence can be a cable that comes back, so a silent node is given up late. A host that answers the connect(2) which it
- * took before with a refusal is no cable: nobody listens there any more. Who sees that says so in its link state, with the epoch;
- * everybody who has no way to that incarnation gives it up at once. Only the side that had opened the connection counts as a
+ * Idea: silence can be a cable that comes back, so a silent node is given up late. A host that
+ * answers the connect(2) which it took before with a refusal is no cable: nobody listens there any
+ * more. Who sees that says so in its link state, with the epoch; everybody who has no way to that
+ * incarnation gives it up at once. Only the side that had opened the connection counts as a
  * witness: for others a refusal may be a firewall's.
  */
 #pragma once
@@ -15,7 +16,8 @@
 
 #include "daemon/control/topology.h"
 
-/* Kept for the time in which a node could need them; a witness of more than so many deaths at once names the latest. */
+/* Kept for the time in which a node could need them; a witness of more than so many deaths at once
+ * names the latest. */
 #define GONE_MAX 64u
 
 struct gone_note {

@@ -69,8 +69,8 @@ static int collect(struct graph *g, const struct topology *t, struct half *halve
 /* Calls that pair up: the n-th and the next are the two ends of one link. */
 static bool is_pair(const struct half *h, size_t i, size_t n)
 {
-    return i + 1 < n && h[i].low == h[i + 1].low && h[i].high == h[i + 1].high && h[i].network == h[i + 1].network &&
-           h[i].from != h[i + 1].from;
+    return i + 1 < n && h[i].low == h[i + 1].low && h[i].high == h[i + 1].high &&
+           h[i].network == h[i + 1].network && h[i].from != h[i + 1].from;
 }
 
 /* Returns the number of edges. */
@@ -95,7 +95,8 @@ static size_t build_edges(struct graph *g, struct half *h, size_t n)
             continue;
         struct route_edge e = {.network = h[i].network};
         e.rtt_us = h[i].rtt_us > h[i + 1].rtt_us ? h[i].rtt_us : h[i + 1].rtt_us;
-        e.mbytes_per_s = h[i].mbytes_per_s < h[i + 1].mbytes_per_s ? h[i].mbytes_per_s : h[i + 1].mbytes_per_s;
+        e.mbytes_per_s =
+            h[i].mbytes_per_s < h[i + 1].mbytes_per_s ? h[i].mbytes_per_s : h[i + 1].mbytes_per_s;
         struct route_node *low = &g->nodes[h[i].low], *high = &g->nodes[h[i].high];
         e.to = h[i].high;
         g->edges[(low->edges - g->edges) + low->n_edges++] = e;
@@ -106,8 +107,9 @@ static size_t build_edges(struct graph *g, struct half *h, size_t n)
     return (size_t)(next - g->edges);
 }
 
-/* Gives every link of a network the network's least round trip. Its nodes hang on one switch, so what differs is noise of busy nodes;
- * taken at its word it would send packets over a third node of the same network, through the same cables twice. */
+/* Gives every link of a network the network's least round trip. Its nodes hang on one switch, so
+ * what differs is noise of busy nodes; taken at its word it would send packets over a third node of
+ * the same network, through the same cables twice. */
 static int even_out(struct graph *g, size_t n_edges)
 {
     uint32_t *least = malloc((g->n_networks + 1) * sizeof *least);
@@ -140,7 +142,8 @@ int graph_init(struct graph *g, const struct topology *t)
     g->by_index = calloc(g->n_nodes + 1, sizeof *g->by_index);
     g->edges = calloc(n_halves + 1, sizeof *g->edges);
     int rc = halves && g->nodes && g->by_index && g->edges ? 0 : -ENOMEM;
-    for (const struct topology_node *node = topology_first(t); rc == 0 && node; node = node->hh.next) {
+    for (const struct topology_node *node = topology_first(t); rc == 0 && node;
+         node = node->hh.next) {
         g->by_index[node->index] = node;
         g->nodes[node->index].hash = node->node_id;
         g->nodes[node->index].relays = !node->state->draining;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The topology as a graph for route.h: only links that both ends name, with the slower end's figures, so that every node computes
- * with the same numbers. Pure; control thread and tests.
+ * The topology as a graph for route.h: only links that both ends name, with the slower end's
+ * figures, so that every node computes with the same numbers. Pure; control thread and tests.
  */
 #pragma once
 

@@ -39,7 +39,8 @@ struct homes {
     struct home *table;
 };
 
-struct homes *homes_new(const char *node_name, uint32_t node_id, uint32_t epoch, const struct home_ops *ops, void *ctx)
+struct homes *homes_new(const char *node_name, uint32_t node_id, uint32_t epoch,
+                        const struct home_ops *ops, void *ctx)
 {
     struct homes *homes = calloc(1, sizeof *homes);
 
@@ -113,7 +114,8 @@ static void to_all(struct homes *homes, struct home *h, uint16_t type, const Pro
 }
 
 /* To those below the home in the tree, who pass it on. */
-static void to_children(struct homes *homes, struct home *h, uint16_t type, const ProtobufCMessage *msg)
+static void to_children(struct homes *homes, struct home *h, uint16_t type,
+                        const ProtobufCMessage *msg)
 {
     for (uint32_t i = 0; i < h->start.n_children; i++)
         homes->ops->to_node(homes->ctx, h->start.children[i], type, msg);
@@ -127,7 +129,8 @@ static void home_over(struct homes *homes, struct home *h)
     msg.job = h->id;
     msg.code = h->code;
     msg.message = h->message[0] ? h->message : NULL;
-    /* Also to nodes that are given up: if one comes back, this waits for it, and its ranks do not run on for nobody. */
+    /* Also to nodes that are given up: if one comes back, this waits for it, and its ranks do not
+     * run on for nobody. */
     for (size_t n = 0; n < h->placement.n_placements; n++)
         homes->ops->to_node(homes->ctx, h->nodes[n].node_id, MOTET__FRAME_TYPE__JOB_END, &msg.base);
     if (h->client) {
@@ -161,9 +164,10 @@ static void kill_now(struct homes *homes, struct home *h, uint64_t now_ns)
 }
 
 /* The job failed: the first reason counts. */
-static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_t now_ns, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
-static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_t now_ns, const char *fmt, ...)
+static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_t now_ns,
+                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_t now_ns,
+                      const char *fmt, ...)
 {
     va_list ap;
 
@@ -204,7 +208,8 @@ static struct home *home_new(struct homes *homes, struct place_result *placement
         h->n_ranks += (uint32_t)placement->placements[n]->n_ranks;
     h->nodes = calloc(placement->n_placements, sizeof *h->nodes);
     h->ranks = calloc(h->n_ranks, sizeof *h->ranks);
-    if (!h->nodes || !h->ranks || start_init_root(&h->start, placement->placements, placement->n_placements) < 0) {
+    if (!h->nodes || !h->ranks ||
+        start_init_root(&h->start, placement->placements, placement->n_placements) < 0) {
         free(h->nodes);
         free(h->ranks);
         free(h);
@@ -226,24 +231,30 @@ static struct home *home_new(struct homes *homes, struct place_result *placement
     return h;
 }
 
-/* How far apart the networks of the placements are, in *ret_distances (the caller frees its data). 0, or -errno and one line in error. */
-static int measure_networks(const struct place_result *placement, const struct place_node *nodes, size_t n_nodes,
-                            ProtobufCBinaryData *ret_distances, char *error, size_t error_size)
+/* How far apart the networks of the placements are, in *ret_distances (the caller frees its data).
+ * 0, or -errno and one line in error. */
+static int measure_networks(const struct place_result *placement, const struct place_node *nodes,
+                            size_t n_nodes, ProtobufCBinaryData *ret_distances, char *error,
+                            size_t error_size)
 {
     const char *names[SEGMENT_MAX_NETWORKS];
-    int n = networks_list(placement->placements, placement->n_placements, names, SEGMENT_MAX_NETWORKS);
+    int n =
+        networks_list(placement->placements, placement->n_placements, names, SEGMENT_MAX_NETWORKS);
 
     if (n < 0) {
-        snprintf(error, error_size, "the job's nodes are on more than %u networks", SEGMENT_MAX_NETWORKS);
+        snprintf(error, error_size, "the job's nodes are on more than %u networks",
+                 SEGMENT_MAX_NETWORKS);
         return n;
     }
     ret_distances->len = (size_t)n * (size_t)n;
     ret_distances->data = malloc(ret_distances->len + 1);
-    return ret_distances->data ? networks_distances(names, (size_t)n, nodes, n_nodes, ret_distances->data) : -ENOMEM;
+    return ret_distances->data
+               ? networks_distances(names, (size_t)n, nodes, n_nodes, ret_distances->data)
+               : -ENOMEM;
 }
 
-static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Motet__Submit *submit, const uint8_t key[16],
-                        ProtobufCBinaryData distances)
+static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Motet__Submit *submit,
+                        const uint8_t key[16], ProtobufCBinaryData distances)
 {
     Motet__Launch msg = MOTET__LAUNCH__INIT;
 
@@ -271,8 +282,8 @@ static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Mo
     to_children(homes, h, MOTET__FRAME_TYPE__LAUNCH, &msg.base);
 }
 
-struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gid, const Motet__Submit *submit,
-                          const uint8_t key[16], uint64_t now_ns)
+struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gid,
+                          const Motet__Submit *submit, const uint8_t key[16], uint64_t now_ns)
 {
     struct place_node *nodes = calloc(HOP_MAX_NODES, sizeof *nodes);
     struct place_result placement = {0};
@@ -282,7 +293,8 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
 
     if (nodes) {
         size_t n_nodes = homes->ops->nodes(homes->ctx, nodes, HOP_MAX_NODES);
-        rc = n_nodes > 0 ? place_ranks(submit, nodes, n_nodes, &placement, error, sizeof error) : -EINVAL;
+        rc = n_nodes > 0 ? place_ranks(submit, nodes, n_nodes, &placement, error, sizeof error)
+                         : -EINVAL;
         if (n_nodes == 0)
             snprintf(error, sizeof error, "node %s is being shut down", homes->node_name);
         if (rc == 0)
@@ -290,7 +302,8 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
     }
     for (size_t i = 0; rc == 0 && i < submit->n_apps; i++) {
         if (submit->apps[i]->n_argv == 0 || submit->apps[i]->n_ranks == 0) {
-            snprintf(error, sizeof error, "part %zu of the command line has no program or no ranks", i);
+            snprintf(error, sizeof error, "part %zu of the command line has no program or no ranks",
+                     i);
             rc = -EINVAL;
         }
     }
@@ -304,13 +317,16 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
     }
     const char *program = submit->apps[0]->argv[0];
     const char *slash = strrchr(program, '/');
-    snprintf(h->name, sizeof h->name, "%s", submit->name && submit->name[0] ? submit->name : slash ? slash + 1 : program);
+    snprintf(h->name, sizeof h->name, "%s",
+             submit->name && submit->name[0] ? submit->name
+             : slash                         ? slash + 1
+                                             : program);
     h->client = client;
     h->uid = uid;
     h->since_ns = now_ns;
     h->deadline_ns = now_ns + LAUNCH_LIMIT_NS;
-    log_info("job %016llx: '%s', %u ranks on %zu nodes, of user %u", (unsigned long long)h->id, h->name, h->n_ranks,
-             h->placement.n_placements, (unsigned)uid);
+    log_info("job %016llx: '%s', %u ranks on %zu nodes, of user %u", (unsigned long long)h->id,
+             h->name, h->n_ranks, h->placement.n_placements, (unsigned)uid);
     send_launch(homes, h, gid, submit, key, distances);
     free(distances.data);
     return h;
@@ -334,7 +350,8 @@ static void launch_failed(struct homes *homes, struct home *h, const char *error
     home_over(homes, h);
 }
 
-void homes_on_launched(struct homes *homes, uint32_t src_node, const Motet__Launched *msg, uint64_t now_ns)
+void homes_on_launched(struct homes *homes, uint32_t src_node, const Motet__Launched *msg,
+                       uint64_t now_ns)
 {
     struct home *h = homes_find(homes, msg->job);
     int n = h ? node_index(h, src_node) : -1;
@@ -370,8 +387,8 @@ static bool check_over(struct homes *homes, struct home *h)
     return true;
 }
 
-static void judge_exit(struct homes *homes, struct home *h, uint32_t rank, const char *node, int32_t status,
-                       const char *reason, uint64_t now_ns)
+static void judge_exit(struct homes *homes, struct home *h, uint32_t rank, const char *node,
+                       int32_t status, const char *reason, uint64_t now_ns)
 {
     const struct home_rank *r = &h->ranks[rank];
 
@@ -379,23 +396,27 @@ static void judge_exit(struct homes *homes, struct home *h, uint32_t rank, const
         int code = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 128 + SIGKILL;
         home_fail(homes, h, code, now_ns, "rank %u on node %s: %s", rank, node, reason);
     } else if (WIFSIGNALED(status)) {
-        home_fail(homes, h, 128 + WTERMSIG(status), now_ns, "rank %u on node %s was killed by signal %d (%s)%s", rank, node,
-                  WTERMSIG(status), strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
+        home_fail(homes, h, 128 + WTERMSIG(status), now_ns,
+                  "rank %u on node %s was killed by signal %d (%s)%s", rank, node, WTERMSIG(status),
+                  strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
     } else if (r->entered && !r->finalized) {
         home_fail(homes, h, WEXITSTATUS(status) ? WEXITSTATUS(status) : 1, now_ns,
-                  "rank %u on node %s exited with code %d without calling MPI_Finalize", rank, node, WEXITSTATUS(status));
-    } else if (WEXITSTATUS(status) != 0 && !r->entered) {
-        home_fail(homes, h, WEXITSTATUS(status), now_ns, "rank %u on node %s exited with code %d", rank, node,
+                  "rank %u on node %s exited with code %d without calling MPI_Finalize", rank, node,
                   WEXITSTATUS(status));
+    } else if (WEXITSTATUS(status) != 0 && !r->entered) {
+        home_fail(homes, h, WEXITSTATUS(status), now_ns, "rank %u on node %s exited with code %d",
+                  rank, node, WEXITSTATUS(status));
     } else if (WEXITSTATUS(status) != 0 && h->code == 0) {
         /* It had finished with MPI; the others may do so too. */
         h->code = WEXITSTATUS(status);
-        snprintf(h->message, sizeof h->message, "rank %u on node %s exited with code %d", rank, node, WEXITSTATUS(status));
+        snprintf(h->message, sizeof h->message, "rank %u on node %s exited with code %d", rank,
+                 node, WEXITSTATUS(status));
     }
 }
 
-static void rank_exited(struct homes *homes, struct home *h, uint32_t rank, const char *node, int32_t status, bool finalized,
-                        bool entered, const char *reason, uint64_t now_ns)
+static void rank_exited(struct homes *homes, struct home *h, uint32_t rank, const char *node,
+                        int32_t status, bool finalized, bool entered, const char *reason,
+                        uint64_t now_ns)
 {
     struct home_rank *r = &h->ranks[rank];
     Motet__RankExit msg = MOTET__RANK_EXIT__INIT;
@@ -418,13 +439,14 @@ static void rank_exited(struct homes *homes, struct home *h, uint32_t rank, cons
     judge_exit(homes, h, rank, node, status, reason, now_ns);
 }
 
-void homes_on_rank_exit(struct homes *homes, uint32_t src_node, const Motet__RankExit *msg, uint64_t now_ns)
+void homes_on_rank_exit(struct homes *homes, uint32_t src_node, const Motet__RankExit *msg,
+                        uint64_t now_ns)
 {
     struct home *h = homes_find(homes, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
-    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks || h->ranks[msg->rank].node != (uint32_t)n ||
-        h->ranks[msg->rank].exited)
+    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+        h->ranks[msg->rank].node != (uint32_t)n || h->ranks[msg->rank].exited)
         return;
     rank_exited(homes, h, msg->rank, h->placement.placements[n]->node, msg->status, msg->finalized,
                 msg->has_entered && msg->entered, msg->reason, now_ns);
@@ -449,14 +471,15 @@ static void acknowledge(struct homes *homes, struct home *h, struct home_node *n
     homes->ops->to_node(homes->ctx, node->node_id, MOTET__FRAME_TYPE__STDIO_WINDOW, &msg.base);
 }
 
-void homes_on_stdio(struct homes *homes, uint32_t src_node, const Motet__Stdio *msg, uint64_t now_ns)
+void homes_on_stdio(struct homes *homes, uint32_t src_node, const Motet__Stdio *msg,
+                    uint64_t now_ns)
 {
     struct home *h = homes_find(homes, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
     (void)now_ns;
-    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks || h->ranks[msg->rank].node != (uint32_t)n ||
-        msg->stream < 1 || msg->stream > 2)
+    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+        h->ranks[msg->rank].node != (uint32_t)n || msg->stream < 1 || msg->stream > 2)
         return;
     struct home_node *node = &h->nodes[n];
     if (h->client)
@@ -484,7 +507,8 @@ void homes_on_stdin_window(struct homes *homes, uint32_t src_node, const Motet__
     struct home *h = homes_find(homes, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
-    if (n < 0 || h->ranks[0].node != (uint32_t)n || msg->consumed > h->stdin_sent || msg->consumed <= h->stdin_consumed)
+    if (n < 0 || h->ranks[0].node != (uint32_t)n || msg->consumed > h->stdin_sent ||
+        msg->consumed <= h->stdin_consumed)
         return;
     h->stdin_consumed = msg->consumed;
     if (h->client)
@@ -500,11 +524,13 @@ int homes_on_client_stdin(struct homes *homes, struct home *h, const Motet__Stdi
     if (h->stdin_sent - h->stdin_consumed + msg->data.len > STDIN_WINDOW_BYTES)
         return -EPROTO;
     h->stdin_sent += msg->data.len;
-    homes->ops->to_node(homes->ctx, h->nodes[h->ranks[0].node].node_id, MOTET__FRAME_TYPE__STDIO, &msg->base);
+    homes->ops->to_node(homes->ctx, h->nodes[h->ranks[0].node].node_id, MOTET__FRAME_TYPE__STDIO,
+                        &msg->base);
     return 0;
 }
 
-void homes_on_client_kill(struct homes *homes, struct home *h, const Motet__Kill *msg, uint64_t now_ns)
+void homes_on_client_kill(struct homes *homes, struct home *h, const Motet__Kill *msg,
+                          uint64_t now_ns)
 {
     if (msg->job != h->id || msg->signal <= 0 || msg->signal >= NSIG)
         return;
@@ -517,7 +543,8 @@ void homes_on_client_kill(struct homes *homes, struct home *h, const Motet__Kill
         return;
     }
     if (!h->failed) {
-        snprintf(h->message, sizeof h->message, "%s", msg->reason ? msg->reason : "killed by mpiexec");
+        snprintf(h->message, sizeof h->message, "%s",
+                 msg->reason ? msg->reason : "killed by mpiexec");
         h->failed = true;
         h->code = msg->has_code ? msg->code : 128 + SIGKILL;
     }
@@ -535,16 +562,19 @@ void homes_on_client_gone(struct homes *homes, struct home *h)
     home_over(homes, h);
 }
 
-void homes_on_abort(struct homes *homes, uint32_t src_node, const Motet__Abort *msg, uint64_t now_ns)
+void homes_on_abort(struct homes *homes, uint32_t src_node, const Motet__Abort *msg,
+                    uint64_t now_ns)
 {
     struct home *h = homes_find(homes, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
-    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks || h->ranks[msg->rank].node != (uint32_t)n)
+    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+        h->ranks[msg->rank].node != (uint32_t)n)
         return;
     /* What a shell would see of exit(code); an abort is never a success. */
     int code = msg->code & 0xff ? msg->code & 0xff : 1;
-    home_fail(homes, h, code, now_ns, "rank %u on node %s ended the job: %s", msg->rank, h->placement.placements[n]->node,
+    home_fail(homes, h, code, now_ns, "rank %u on node %s ended the job: %s", msg->rank,
+              h->placement.placements[n]->node,
               msg->text && msg->text[0] ? msg->text : "MPI_Abort");
 }
 
@@ -569,7 +599,8 @@ static bool name_ranks(const struct home *h, const Motet__Placement *pl, char *o
             i++;
             n_alive++;
         }
-        int n = snprintf(list + at, sizeof list - at, last > first ? "%s%u-%u" : "%s%u", n_ranges ? ", " : "", first, last);
+        int n = snprintf(list + at, sizeof list - at, last > first ? "%s%u-%u" : "%s%u",
+                         n_ranges ? ", " : "", first, last);
         at += n > 0 ? (size_t)n : 0;
         n_ranges++;
     }
@@ -591,18 +622,21 @@ void homes_on_node_lost(struct homes *homes, uint32_t node_id, const char *why, 
         char reason[160];
         h->nodes[n].lost = true;
         if (h->state == HOME_LAUNCHING) {
-            snprintf(reason, sizeof reason, "node %s %s while the job was being started", pl->node, why);
+            snprintf(reason, sizeof reason, "node %s %s while the job was being started", pl->node,
+                     why);
             launch_failed(homes, h, reason);
             continue;
         }
         char ranks[200];
         if (name_ranks(h, pl, ranks, sizeof ranks))
-            home_fail(homes, h, 128 + SIGKILL, now_ns, "node %s %s; it had %s", pl->node, why, ranks);
+            home_fail(homes, h, 128 + SIGKILL, now_ns, "node %s %s; it had %s", pl->node, why,
+                      ranks);
         snprintf(reason, sizeof reason, "its node %s", why);
         for (size_t i = 0; i < pl->n_ranks; i++) {
             uint32_t rank = pl->ranks[i];
             if (!h->ranks[rank].exited)
-                rank_exited(homes, h, rank, pl->node, SIGKILL, false, h->ranks[rank].entered, reason, now_ns);
+                rank_exited(homes, h, rank, pl->node, SIGKILL, false, h->ranks[rank].entered,
+                            reason, now_ns);
             stream_ended(h, rank, 1);
             stream_ended(h, rank, 2);
         }
@@ -631,7 +665,8 @@ uint64_t homes_deadline(const struct homes *homes)
     return when_ns;
 }
 
-/* Whether nothing can be heard any more of whatever has not ended. Should such a node come back it gets JobEnd. */
+/* Whether nothing can be heard any more of whatever has not ended. Should such a node come back it
+ * gets JobEnd. */
 static bool only_unreachable_left(const struct homes *homes, const struct home *h)
 {
     for (uint32_t r = 0; r < h->n_ranks; r++)
@@ -656,7 +691,8 @@ void homes_run(struct homes *homes, uint64_t now_ns)
                 continue;
             }
             if (h->killed) {
-                log_warn("job %016llx: %u ranks and %u output streams did not end after SIGKILL, giving them up",
+                log_warn("job %016llx: %u ranks and %u output streams did not end after SIGKILL, "
+                         "giving them up",
                          (unsigned long long)h->id, h->n_ranks - h->n_exited, h->n_streams_open);
                 home_over(homes, h);
                 continue;

@@ -21,7 +21,8 @@ struct hops {
     struct hops_slot *by_id;
 };
 
-int hops_new(uint32_t packet_bytes, uint32_t n_channels, uint32_t node_id, uint32_t epoch, struct hops **ret_hops)
+int hops_new(uint32_t packet_bytes, uint32_t n_channels, uint32_t node_id, uint32_t epoch,
+             struct hops **ret_hops)
 {
     struct hops *h = calloc(1, sizeof *h);
     void *map;
@@ -98,14 +99,17 @@ int hops_slot(struct hops *h, uint32_t node_id)
     s->slot = slot;
     HASH_ADD(hh, h->by_id, node_id, sizeof s->node_id, s);
     atomic_store_explicit(&h->table->entries[slot].node_id, node_id, memory_order_relaxed);
-    /* release: pairs with the acquire of readers that walk the table; the entry is seen with the count. */
+    /* release: pairs with the acquire of readers that walk the table; the entry is seen with the
+     * count. */
     atomic_store_explicit(&h->table->n_slots, slot + 1, memory_order_release);
     return (int)slot;
 }
 
 uint32_t hops_node_id(const struct hops *h, uint32_t slot)
 {
-    return slot < HOP_MAX_NODES ? atomic_load_explicit(&h->table->entries[slot].node_id, memory_order_relaxed) : 0;
+    return slot < HOP_MAX_NODES
+               ? atomic_load_explicit(&h->table->entries[slot].node_id, memory_order_relaxed)
+               : 0;
 }
 
 uint32_t hops_n_slots(const struct hops *h)
@@ -122,7 +126,8 @@ static bool store_changed(_Atomic uint64_t *word, uint64_t value)
     return true;
 }
 
-bool hops_set(struct hops *h, uint32_t slot, uint32_t epoch, hop_word quick, const hop_word *wide, uint32_t n_wide)
+bool hops_set(struct hops *h, uint32_t slot, uint32_t epoch, hop_word quick, const hop_word *wide,
+              uint32_t n_wide)
 {
     struct hop_entry *e = &h->table->entries[slot];
     bool changed = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The node segment as its owner sees it: creates the hop table (proto/hop.h), gives slots to nodes, publishes routes. Control
- * thread only; channel threads and ranks read the table.
+ * The node segment as its owner sees it: creates the hop table (proto/hop.h), gives slots to nodes,
+ * publishes routes. Control thread only; channel threads and ranks read the table.
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 struct hops;
 
 /* 0 or negative errno. Slot 0 is this node. */
-int hops_new(uint32_t packet_bytes, uint32_t n_channels, uint32_t node_id, uint32_t epoch, struct hops **ret_hops);
+int hops_new(uint32_t packet_bytes, uint32_t n_channels, uint32_t node_id, uint32_t epoch,
+             struct hops **ret_hops);
 void hops_free(struct hops *h);
 
 /* Descriptor of the sealed memory file, for the ranks. Stays the owner's. */
@@ -27,9 +28,10 @@ int hops_find(const struct hops *h, uint32_t node_id);
 uint32_t hops_node_id(const struct hops *h, uint32_t slot);
 uint32_t hops_n_slots(const struct hops *h);
 
-/* Routes of one slot: quick word and n_wide words whose shares add up to 65535. Published by hops_publish. True if something
- * changed. */
-bool hops_set(struct hops *h, uint32_t slot, uint32_t epoch, hop_word quick, const hop_word *wide, uint32_t n_wide);
+/* Routes of one slot: quick word and n_wide words whose shares add up to 65535. Published by
+ * hops_publish. True if something changed. */
+bool hops_set(struct hops *h, uint32_t slot, uint32_t epoch, hop_word quick, const hop_word *wide,
+              uint32_t n_wide);
 /* Makes the changes known. */
 void hops_publish(struct hops *h);
 void hops_set_crowded(struct hops *h, bool crowded);

@@ -18,9 +18,9 @@
 #include "daemon/control/hops.h"
 #include "daemon/control/job_build.h"
 #include "daemon/control/mail.h"
+#include "daemon/control/pipes.h"
 #include "daemon/control/session.h"
 #include "daemon/control/spawner.h"
-#include "daemon/control/pipes.h"
 #include "daemon/node.h"
 
 /* A rank whose connection ended must be seen to exit within this time. */
@@ -63,7 +63,8 @@ unsigned jobs_count(const struct jobs *jobs)
 bool jobs_networked(const struct jobs *jobs)
 {
     for (const struct job *job = jobs->table; job; job = job->hh.next)
-        if (job->state != JOB_CLOSING && (job->layout.shape.n_nodes > 1 || job->home_node != jobs->node->id))
+        if (job->state != JOB_CLOSING &&
+            (job->layout.shape.n_nodes > 1 || job->home_node != jobs->node->id))
             return true;
     return false;
 }
@@ -81,11 +82,12 @@ static void to_home(struct job *job, uint16_t type, const ProtobufCMessage *msg)
     int rc = mail_send_msg(job->node->mail, job->home_node, type, msg, clock_now_ns());
 
     if (rc < 0)
-        log_error("job %016llx: a message to its home is lost: %s", (unsigned long long)job->id, strerror(-rc));
+        log_error("job %016llx: a message to its home is lost: %s", (unsigned long long)job->id,
+                  strerror(-rc));
 }
 
-/* Tells ranks and channels whether spinning helps: more runnable threads than cores means no. Channel threads count while some
- * job here has ranks elsewhere; otherwise they sleep. */
+/* Tells ranks and channels whether spinning helps: more runnable threads than cores means no.
+ * Channel threads count while some job here has ranks elsewhere; otherwise they sleep. */
 static void update_crowded(struct jobs *jobs)
 {
     uint32_t n_busy = 0;
@@ -95,7 +97,8 @@ static void update_crowded(struct jobs *jobs)
         networked |= job->state != JOB_CLOSING && job->layout.shape.n_nodes > 1;
         for (uint32_t i = 0; i < job->n_local; i++) {
             const struct job_rank *r = &job->ranks[i];
-            n_busy += (r->state == JOB_RANK_STARTING || r->state == JOB_RANK_RUNNING) && !r->detached;
+            n_busy +=
+                (r->state == JOB_RANK_STARTING || r->state == JOB_RANK_RUNNING) && !r->detached;
         }
     }
     if (networked)
@@ -125,7 +128,8 @@ static void job_close(struct job *job)
         return;
     bool started = job->state == JOB_RUNNING;
     job->state = JOB_CLOSING;
-    atomic_store_explicit(&((struct segment_header *)job->segment)->aborting, 1, memory_order_relaxed);
+    atomic_store_explicit(&((struct segment_header *)job->segment)->aborting, 1,
+                          memory_order_relaxed);
     if (started)
         spawner_kill(job->node->spawner, job->id, -1, SIGKILL);
     for (uint32_t i = 0; i < job->n_local; i++) {
@@ -159,7 +163,8 @@ void jobs_free(struct jobs *jobs)
     free(jobs);
 }
 
-static void on_output(void *ctx, uint32_t world_rank, uint32_t stream, const void *data, uint32_t len)
+static void on_output(void *ctx, uint32_t world_rank, uint32_t stream, const void *data,
+                      uint32_t len)
 {
     struct job *job = ctx;
     Motet__Stdio msg = MOTET__STDIO__INIT;
@@ -197,16 +202,19 @@ static void answer_launch(struct node *node, uint32_t parent, uint64_t job, cons
 }
 
 /* An order goes on as it came. */
-static void to_children(struct node *node, const struct start *start, uint16_t type, const uint8_t *body, uint32_t len)
+static void to_children(struct node *node, const struct start *start, uint16_t type,
+                        const uint8_t *body, uint32_t len)
 {
     for (uint32_t i = 0; i < start->n_children; i++) {
         int rc = mail_send(node->mail, start->children[i], type, body, len, clock_now_ns());
         if (rc < 0)
-            log_error("an order of type %u for node %08x is lost: %s", type, start->children[i], strerror(-rc));
+            log_error("an order of type %u for node %08x is lost: %s", type, start->children[i],
+                      strerror(-rc));
     }
 }
 
-/* Makes the job's part on this node. 0 or negative errno with the reason; then nothing is left but the launch message. */
+/* Makes the job's part on this node. 0 or negative errno with the reason; then nothing is left but
+ * the launch message. */
 static int prepare(struct jobs *jobs, struct job *job, char *error, size_t size)
 {
     struct node *node = jobs->node;
@@ -217,7 +225,8 @@ static int prepare(struct jobs *jobs, struct job *job, char *error, size_t size)
         rc = -EINVAL;
     }
     if (rc == 0 && HASH_COUNT(jobs->table) >= node->config.max_jobs) {
-        snprintf(error, size, "node %s already runs %u jobs (max_jobs)", node->config.name, HASH_COUNT(jobs->table));
+        snprintf(error, size, "node %s already runs %u jobs (max_jobs)", node->config.name,
+                 HASH_COUNT(jobs->table));
         rc = -EINVAL;
     }
     if (rc == 0) {
@@ -239,7 +248,8 @@ void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, u
     char error[512] = "";
 
     if (!launch || jobs_find(jobs, launch->job) ||
-        start_init(&start, node->id, launch->home_node, launch->placements, launch->n_placements) < 0 ||
+        start_init(&start, node->id, launch->home_node, launch->placements, launch->n_placements) <
+            0 ||
         start.parent != src_node) {
         log_warn("launch message from node %08x is not valid, ignoring", src_node);
         if (launch)
@@ -276,8 +286,8 @@ void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, u
             job->bind_first += other->n_local;
     HASH_ADD(hh, jobs->table, id, sizeof job->id, job);
     cluster_note_busy(node->cluster);
-    log_info("job %016llx: %u of %u ranks here, for user %u", (unsigned long long)id, job->n_local, job->layout.shape.n_world,
-             (unsigned)job->uid);
+    log_info("job %016llx: %u of %u ranks here, for user %u", (unsigned long long)id, job->n_local,
+             job->layout.shape.n_world, (unsigned)job->uid);
     if (start_on_own_ready(&job->start) == START_READY)
         answer_launch(node, src_node, id, NULL);
 }
@@ -292,7 +302,8 @@ void jobs_on_launched(struct jobs *jobs, uint32_t src_node, const Motet__Launche
     if (next == START_READY)
         answer_launch(jobs->node, job->start.parent, job->id, NULL);
     else if (next == START_FAILED)
-        answer_launch(jobs->node, job->start.parent, job->id, msg->error ? msg->error : "a node refused the job");
+        answer_launch(jobs->node, job->start.parent, job->id,
+                      msg->error ? msg->error : "a node refused the job");
 }
 
 /* Tells home that a rank is over. */
@@ -331,7 +342,8 @@ static void rank_over(struct job *job, struct job_rank *r, int32_t status, const
         return;
     r->state = JOB_RANK_EXITED;
     if (r->entered && !r->detached) {
-        atomic_store_explicit(&segment_rank_at(job->segment, &job->layout, local)->state, RANK_DEAD, memory_order_relaxed);
+        atomic_store_explicit(&segment_rank_at(job->segment, &job->layout, local)->state, RANK_DEAD,
+                              memory_order_relaxed);
         drop_rings(job, r);
     }
     report_exit(job, r, status, reason);
@@ -348,7 +360,8 @@ static int spawn_rank(struct job *job, uint32_t local)
     size_t n_env;
 
     r->state = JOB_RANK_STARTING;
-    int rc = pipes_open(job->pipes, local, r->world, r->world == 0 && job->launch->stdin_to_rank0, fds);
+    int rc =
+        pipes_open(job->pipes, local, r->world, r->world == 0 && job->launch->stdin_to_rank0, fds);
     if (rc < 0)
         return rc;
     char **env = job_env_new(job, local, &n_env);
@@ -407,7 +420,8 @@ void jobs_on_start(struct jobs *jobs, uint32_t src_node, const uint8_t *body, ui
         motet__start__free_unpacked(msg, NULL);
 }
 
-/* The job is ended before Start came, which may never come now: its ranks are over without having begun. */
+/* The job is ended before Start came, which may never come now: its ranks are over without having
+ * begun. */
 static void end_unstarted(struct job *job, int signal)
 {
     job->state = JOB_RUNNING;
@@ -426,7 +440,8 @@ void jobs_on_kill(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uin
 
     if (job && msg->signal > 0 && msg->signal < NSIG) {
         if (msg->reason)
-            atomic_store_explicit(&((struct segment_header *)job->segment)->aborting, 1, memory_order_relaxed);
+            atomic_store_explicit(&((struct segment_header *)job->segment)->aborting, 1,
+                                  memory_order_relaxed);
         if (job->state == JOB_RUNNING)
             spawner_kill(jobs->node->spawner, job->id, -1, msg->signal);
         else if (msg->reason || msg->signal == SIGKILL)
@@ -458,7 +473,8 @@ void jobs_on_stdin(struct jobs *jobs, uint32_t src_node, const Motet__Stdio *msg
     if (!job || job_local_of(job, 0) < 0)
         return;
     if (pipes_input(job->pipes, msg->data.data, (uint32_t)msg->data.len) < 0)
-        log_warn("job %016llx: more input than its window allows, ignoring", (unsigned long long)job->id);
+        log_warn("job %016llx: more input than its window allows, ignoring",
+                 (unsigned long long)job->id);
 }
 
 void jobs_on_window(struct jobs *jobs, uint32_t src_node, const Motet__StdioWindow *msg)
@@ -486,11 +502,14 @@ void jobs_on_node_lost(struct jobs *jobs, uint32_t node_id)
         if (job->state == JOB_CLOSING)
             continue;
         if (job->home_node == node_id) {
-            log_warn("job %016llx: its home node %08x is gone, ending its ranks here", (unsigned long long)job->id, node_id);
+            log_warn("job %016llx: its home node %08x is gone, ending its ranks here",
+                     (unsigned long long)job->id, node_id);
             job_close(job);
-        } else if (job_on_node(job, node_id) && !cluster_reachable(jobs->node->cluster, job->home_node)) {
+        } else if (job_on_node(job, node_id) &&
+                   !cluster_reachable(jobs->node->cluster, job->home_node)) {
             /* The job is over, and whoever has to say so cannot. */
-            log_warn("job %016llx: node %08x is gone with ranks of it, and its home cannot be reached, ending its ranks here",
+            log_warn("job %016llx: node %08x is gone with ranks of it, and its home cannot be "
+                     "reached, ending its ranks here",
                      (unsigned long long)job->id, node_id);
             job_close(job);
         }
@@ -536,7 +555,8 @@ void jobs_on_spawner_lost(struct jobs *jobs)
                 continue;
             /* Each rank leads a process group; the spawner is not there any more to end it. */
             if (r->pid > 0 && kill(-r->pid, SIGKILL) < 0 && errno != ESRCH)
-                log_warn("job %016llx: cannot kill rank %u: %s", (unsigned long long)job->id, r->world, strerror(errno));
+                log_warn("job %016llx: cannot kill rank %u: %s", (unsigned long long)job->id,
+                         r->world, strerror(errno));
             rank_over(job, r, SIGKILL, "the spawner of its node died");
         }
     }
@@ -559,13 +579,15 @@ static bool key_equal(const uint8_t *a, const uint8_t *b, size_t n)
     return diff == 0;
 }
 
-int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_request *req, uid_t uid, pid_t pid,
-                struct attach_reply *reply, int *ret_fds, int *ret_n_fds, struct job **ret_job, uint32_t *ret_local)
+int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_request *req,
+                uid_t uid, pid_t pid, struct attach_reply *reply, int *ret_fds, int *ret_n_fds,
+                struct job **ret_job, uint32_t *ret_local)
 {
     memset(reply, 0, sizeof *reply);
     reply->version = ATTACH_VERSION;
     if (req->version != ATTACH_VERSION)
-        return attach_error(reply, EPROTO, "the MPI library and the daemon speak different versions");
+        return attach_error(reply, EPROTO,
+                            "the MPI library and the daemon speak different versions");
     struct job *job = jobs_find(jobs, req->job);
     /* One answer for a wrong job, user or key: nothing to learn by trying. */
     if (!job || (uid != job->uid && uid != 0) || !key_equal(req->key, job->key, sizeof job->key))
@@ -577,14 +599,18 @@ int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_
         return attach_error(reply, EINVAL, "this rank does not belong to this node");
     struct job_rank *r = &job->ranks[local];
     if (r->entered)
-        return attach_error(reply, EALREADY, r->session ? "another process has attached as this rank"
-                                                        : "this rank has used MPI before; once per rank and job is possible");
+        return attach_error(
+            reply, EALREADY,
+            r->session ? "another process has attached as this rank"
+                       : "this rank has used MPI before; once per rank and job is possible");
     if (r->state == JOB_RANK_EXITED)
         return attach_error(reply, ESRCH, "this rank has ended");
     if (req->fenced && !job->fenced) {
         if (job->any_attached || job->layout.shape.n_channels > 0)
-            return attach_error(reply, ENOSYS, "membarrier(2) is forbidden here but works elsewhere on the node: set fenced = yes "
-                                               "in [node] of the daemon's configuration");
+            return attach_error(
+                reply, ENOSYS,
+                "membarrier(2) is forbidden here but works elsewhere on the node: set fenced = yes "
+                "in [node] of the daemon's configuration");
         job->fenced = true;
     }
     int n_fds = 0;
@@ -653,7 +679,8 @@ void jobs_on_job_detached(struct jobs *jobs, uint64_t id, uint32_t channel)
 {
     struct job *job = jobs_find(jobs, id);
 
-    if (!job || channel >= HOP_MAX_CHANNELS || !job->channel_jobs[channel] || job->channels_left == 0)
+    if (!job || channel >= HOP_MAX_CHANNELS || !job->channel_jobs[channel] ||
+        job->channels_left == 0)
         return;
     fabric_job_free(job->channel_jobs[channel]);
     job->channel_jobs[channel] = NULL;
@@ -702,7 +729,8 @@ void job_on_disconnect(struct job *job, uint32_t local)
     r->session = NULL;
     if (r->detached || r->state == JOB_RANK_EXITED)
         return;
-    atomic_store_explicit(&segment_rank_at(job->segment, &job->layout, local)->state, RANK_DEAD, memory_order_relaxed);
+    atomic_store_explicit(&segment_rank_at(job->segment, &job->layout, local)->state, RANK_DEAD,
+                          memory_order_relaxed);
     if (job->state != JOB_RUNNING)
         return;
     drop_rings(job, r);
@@ -716,17 +744,19 @@ void jobs_tick(struct jobs *jobs, uint64_t now_ns)
 
     HASH_ITER(hh, jobs->table, job, next) {
         if (job->state == JOB_READY && now_ns - job->since_ns > READY_LIMIT_NS) {
-            log_warn("job %016llx was prepared here and is never started, forgetting it", (unsigned long long)job->id);
+            log_warn("job %016llx was prepared here and is never started, forgetting it",
+                     (unsigned long long)job->id);
             job_close(job);
             continue;
         }
         for (uint32_t i = 0; job->state == JOB_RUNNING && i < job->n_local; i++) {
             struct job_rank *r = &job->ranks[i];
-            if (r->gone_ns == 0 || r->state == JOB_RANK_EXITED || now_ns - r->gone_ns < GONE_GRACE_NS)
+            if (r->gone_ns == 0 || r->state == JOB_RANK_EXITED ||
+                now_ns - r->gone_ns < GONE_GRACE_NS)
                 continue;
             r->gone_ns = 0;
-            /* Its MPI process died under a wrapper that goes on, or it broke the rules of the connection. Either way the others would
-             * wait for it for ever. */
+            /* Its MPI process died under a wrapper that goes on, or it broke the rules of the
+             * connection. Either way the others would wait for it for ever. */
             job_on_abort(job, i, 1, "its MPI process left without calling MPI_Finalize");
         }
     }
@@ -735,5 +765,6 @@ void jobs_tick(struct jobs *jobs, uint64_t now_ns)
 void job_set_wait(struct job *job, enum wait_mode mode)
 {
     if (job->state != JOB_CLOSING)
-        atomic_store_explicit(&((struct segment_header *)job->segment)->wait_mode, (uint32_t)mode, memory_order_relaxed);
+        atomic_store_explicit(&((struct segment_header *)job->segment)->wait_mode, (uint32_t)mode,
+                              memory_order_relaxed);
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job's part on this node: the segment, the ranks' processes, their connections and their output. The other half, the job as a
- * whole, is home.h on the node of its mpiexec; the two speak by mail only, also when they are in one daemon. Control thread.
+ * A job's part on this node: the segment, the ranks' processes, their connections and their output.
+ * The other half, the job as a whole, is home.h on the node of its mpiexec; the two speak by mail
+ * only, also when they are in one daemon. Control thread.
  *
- * Launch and Start come from the parent in the tree of start.h and go on to the children, whose answers are gathered; all else comes from
- * the home itself and may overtake them.
+ * Launch and Start come from the parent in the tree of start.h and go on to the children, whose
+ * answers are gathered; all else comes from the home itself and may overtake them.
  *
- *      (none) -- Launch: segment, channels --> READY -- Start --> RUNNING -- JobEnd, or home lost --> CLOSING --> (none)
- *                                                `----------------- JobEnd ---------------------------^
+ *      (none) -- Launch: segment, channels --> READY -- Start --> RUNNING
+ *                                                |                 |
+ *                                              JobEnd      JobEnd, or home lost
+ *                                                v                 v
+ *                                                `---> CLOSING <---' --> (none)
  *
  * CLOSING lasts until every channel has let go of the segment. A rank:
  *
@@ -43,12 +47,12 @@ struct job_rank {
     uint32_t world;
     uint32_t app;
     enum job_rank_state state;
-    pid_t pid;         /* the spawned process, which may be a wrapper around the one that attaches */
+    pid_t pid; /* the spawned process, which may be a wrapper around the one that attaches */
     pid_t attached_pid;
-    bool entered;      /* attached once */
-    bool detached;     /* finalized, channels have drained its rings */
-    uint64_t gone_ns;  /* when its connection ended without a detach; 0: it did not */
-    bool let_go;       /* the channels were told to drop its rings */
+    bool entered;       /* attached once */
+    bool detached;      /* finalized, channels have drained its rings */
+    uint64_t gone_ns;   /* when its connection ended without a detach; 0: it did not */
+    bool let_go;        /* the channels were told to drop its rings */
     uint32_t detaching; /* channels whose answer is awaited */
     struct session *session;
 };
@@ -109,20 +113,23 @@ void jobs_on_kill(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uin
 void jobs_on_job_end(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);
 void jobs_on_stdin(struct jobs *jobs, uint32_t src_node, const Motet__Stdio *msg);
 void jobs_on_window(struct jobs *jobs, uint32_t src_node, const Motet__StdioWindow *msg);
-/* A node was given up, or came back as another incarnation: jobs whose home it was end, and those with ranks on it whose home cannot be
- * reached. */
+/* A node was given up, or came back as another incarnation: jobs whose home it was end, and those
+ * with ranks on it whose home cannot be reached. */
 void jobs_on_node_lost(struct jobs *jobs, uint32_t node_id);
 
 /* From the spawner. */
-void jobs_on_spawned(struct jobs *jobs, uint64_t job, uint32_t rank, int32_t pid, const char *error);
+void jobs_on_spawned(struct jobs *jobs, uint64_t job, uint32_t rank, int32_t pid,
+                     const char *error);
 void jobs_on_exited(struct jobs *jobs, uint64_t job, uint32_t rank, int32_t status);
 void jobs_on_spawner_lost(struct jobs *jobs);
 
 /* From ranks. */
-/* Checks the request of a process with these credentials. Fills the reply and the descriptors (n_channels + 2, to be closed by the
- * caller). 0, or a positive errno that is in the reply with its reason. */
-int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_request *req, uid_t uid, pid_t pid,
-                struct attach_reply *ret_reply, int *ret_fds, int *ret_n_fds, struct job **ret_job, uint32_t *ret_local);
+/* Checks the request of a process with these credentials. Fills the reply and the descriptors
+ * (n_channels + 2, to be closed by the caller). 0, or a positive errno that is in the reply with
+ * its reason. */
+int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_request *req,
+                uid_t uid, pid_t pid, struct attach_reply *ret_reply, int *ret_fds, int *ret_n_fds,
+                struct job **ret_job, uint32_t *ret_local);
 /* The rank finalized; session_detached is called when all channels have drained its rings. */
 void job_on_detach(struct job *job, uint32_t local);
 void job_on_abort(struct job *job, uint32_t local, int32_t code, const char *text);

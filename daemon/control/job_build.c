@@ -18,7 +18,8 @@
 
 #define MAX_RANKS (1u << 20)
 
-static int refuse(char *error, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int refuse(char *error, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 static int refuse(char *error, size_t size, const char *fmt, ...)
 {
     va_list ap;
@@ -50,14 +51,17 @@ static int build_world(struct job *job, uint32_t n_world, char *error, size_t si
         snprintf(job->nodes[n].name, sizeof job->nodes[n].name, "%s", pl->node);
         for (size_t i = 0; i < pl->n_ranks; i++) {
             uint32_t rank = pl->ranks[i];
-            if (rank >= n_world || job->world[rank].node != UINT32_MAX || (i > 0 && rank <= pl->ranks[i - 1]))
+            if (rank >= n_world || job->world[rank].node != UINT32_MAX ||
+                (i > 0 && rank <= pl->ranks[i - 1]))
                 return refuse(error, size, "rank %u is placed wrongly in the launch message", rank);
             job->world[rank].node = (uint32_t)n;
             job->world[rank].local = (uint32_t)i;
         }
         n_placed += pl->n_ranks;
     }
-    return n_placed == n_world ? 0 : refuse(error, size, "%llu of %u ranks are placed", (unsigned long long)n_placed, n_world);
+    return n_placed == n_world ? 0
+                               : refuse(error, size, "%llu of %u ranks are placed",
+                                        (unsigned long long)n_placed, n_world);
 }
 
 static uint32_t app_of(const Motet__Launch *l, uint32_t rank)
@@ -77,12 +81,14 @@ static int build_ranks(struct job *job, char *error, size_t size)
     for (size_t n = 0; n < l->n_placements; n++) {
         for (size_t other = 0; other < n; other++)
             if (l->placements[other]->node_id == l->placements[n]->node_id)
-                return refuse(error, size, "node %s is placed twice in the launch message", l->placements[n]->node);
+                return refuse(error, size, "node %s is placed twice in the launch message",
+                              l->placements[n]->node);
         if (l->placements[n]->node_id == job->node->id)
             own = l->placements[n];
     }
     if (!own)
-        return refuse(error, size, "no rank of this job belongs to node %s", job->node->config.name);
+        return refuse(error, size, "no rank of this job belongs to node %s",
+                      job->node->config.name);
     job->ranks = calloc(own->n_ranks, sizeof *job->ranks);
     if (!job->ranks)
         return refuse(error, size, "out of memory on node %s", job->node->config.name);
@@ -95,7 +101,8 @@ static int build_ranks(struct job *job, char *error, size_t size)
 }
 
 /* The networks of all placements. Names are the message's. Their number, or -EINVAL. */
-static int list_networks(const Motet__Launch *l, const char *names[SEGMENT_MAX_NETWORKS], char *error, size_t size)
+static int list_networks(const Motet__Launch *l, const char *names[SEGMENT_MAX_NETWORKS],
+                         char *error, size_t size)
 {
     int n = networks_list(l->placements, l->n_placements, names, SEGMENT_MAX_NETWORKS);
 
@@ -103,9 +110,12 @@ static int list_networks(const Motet__Launch *l, const char *names[SEGMENT_MAX_N
         if (strlen(names[k]) >= sizeof(struct segment_network))
             return refuse(error, size, "the name of network %.80s is too long", names[k]);
     if (n < 0)
-        return refuse(error, size, "the job's nodes are on more than %u networks", SEGMENT_MAX_NETWORKS);
+        return refuse(error, size, "the job's nodes are on more than %u networks",
+                      SEGMENT_MAX_NETWORKS);
     if (!l->has_network_distances || l->network_distances.len != (size_t)n * (size_t)n)
-        return refuse(error, size, "the launch message says nothing of the distances between its %d networks", n);
+        return refuse(error, size,
+                      "the launch message says nothing of the distances between its %d networks",
+                      n);
     return n;
 }
 
@@ -114,14 +124,16 @@ static void fill_networks(struct job *job, const char *names[SEGMENT_MAX_NETWORK
     const Motet__Launch *l = job->launch;
 
     for (uint32_t k = 0; k < job->layout.shape.n_networks; k++) {
-        snprintf(segment_network_at(job->segment, &job->layout, k)->name, sizeof(struct segment_network), "%s", names[k]);
+        snprintf(segment_network_at(job->segment, &job->layout, k)->name,
+                 sizeof(struct segment_network), "%s", names[k]);
         for (uint32_t i = 0; i < l->n_placements; i++)
             for (size_t j = 0; j < l->placements[i]->n_networks; j++)
                 if (strcmp(l->placements[i]->networks[j], names[k]) == 0)
                     *segment_on_network(job->segment, &job->layout, k, i) = 1;
     }
     if (l->network_distances.len > 0)
-        memcpy(segment_network_distance(job->segment, &job->layout, 0, 0), l->network_distances.data, l->network_distances.len);
+        memcpy(segment_network_distance(job->segment, &job->layout, 0, 0),
+               l->network_distances.data, l->network_distances.len);
 }
 
 static int build_segment(struct job *job, uint32_t n_world, char *error, size_t size)
@@ -140,12 +152,13 @@ static int build_segment(struct job *job, uint32_t n_world, char *error, size_t 
     shape.n_networks = (uint32_t)n_networks;
     segment_shape_defaults(&shape);
     if (segment_shape_check(&shape) < 0)
-        return refuse(error, size, "the job has a shape that node %s cannot hold", job->node->config.name);
+        return refuse(error, size, "the job has a shape that node %s cannot hold",
+                      job->node->config.name);
     segment_layout(&shape, &job->layout);
     job->segment_fd = fd_memory("motet-job", job->layout.total, false, &base);
     if (job->segment_fd < 0)
-        return refuse(error, size, "node %s: shared memory of %zu bytes: %s", job->node->config.name, job->layout.total,
-                      strerror(-job->segment_fd));
+        return refuse(error, size, "node %s: shared memory of %zu bytes: %s",
+                      job->node->config.name, job->layout.total, strerror(-job->segment_fd));
     job->segment = base;
     memcpy(segment_world_at(base, &job->layout, 0), job->world, sizeof *job->world * n_world);
     memcpy(segment_node_at(base, &job->layout, 0), job->nodes, sizeof *job->nodes * shape.n_nodes);
@@ -163,7 +176,8 @@ static int build_segment(struct job *job, uint32_t n_world, char *error, size_t 
     for (uint32_t ch = 0; ch < shape.n_channels; ch++) {
         job->event_fds[ch] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (job->event_fds[ch] < 0)
-            return refuse(error, size, "node %s: eventfd: %s", job->node->config.name, strerror(errno));
+            return refuse(error, size, "node %s: eventfd: %s", job->node->config.name,
+                          strerror(errno));
     }
     return 0;
 }
@@ -182,13 +196,14 @@ int job_build(struct job *job, char *error, size_t error_size)
         if (l->apps[i]->n_argv == 0 || l->apps[i]->n_ranks == 0)
             return refuse(error, error_size, "part %zu of the job has no program or no ranks", i);
     }
-    if (l->key.len != sizeof job->key || n_world == 0 || n_world > MAX_RANKS || l->n_placements == 0 ||
-        l->n_placements > HOP_MAX_NODES || l->wait_mode >= WAIT_N_MODES)
+    if (l->key.len != sizeof job->key || n_world == 0 || n_world > MAX_RANKS ||
+        l->n_placements == 0 || l->n_placements > HOP_MAX_NODES || l->wait_mode >= WAIT_N_MODES)
         return refuse(error, error_size, "the launch message is not valid");
     if (geteuid() != 0 && (l->uid != geteuid() || l->gid != getegid()))
         return refuse(error, error_size,
-                      "the daemon on node %s runs as user %u and group %u and cannot start ranks for user %u, group %u", here,
-                      (unsigned)geteuid(), (unsigned)getegid(), l->uid, l->gid);
+                      "the daemon on node %s runs as user %u and group %u and cannot start ranks "
+                      "for user %u, group %u",
+                      here, (unsigned)geteuid(), (unsigned)getegid(), l->uid, l->gid);
     memcpy(job->key, l->key.data, sizeof job->key);
     job->id = l->job;
     job->home_node = l->home_node;
@@ -300,7 +315,8 @@ char **job_env_new(const struct job *job, uint32_t local, size_t *ret_n)
         snprintf(text + 2 * i, 3, "%02x", job->key[i]);
     env_text(&env, "MOTET_KEY", text);
     env_text(&env, "MOTET_NODE", job->node->config.name);
-    /* The same four numbers under the names that scripts know from Hydra, Open MPI and Intel MPI. */
+    /* The same four numbers under the names that scripts know from Hydra, Open MPI and Intel
+     * MPI. */
     static const char *const names[4][4] = {
         {"MOTET_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"},
         {"MOTET_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", NULL},

@@ -13,7 +13,8 @@
 static char journal_node[80];
 
 /* Appends "FIELD=word" when the line has the key followed by a word. */
-static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const char *line, const char *key, const char *field)
+static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const char *line,
+                      const char *key, const char *field)
 {
     const char *at = strstr(line, key);
 
@@ -30,12 +31,15 @@ static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const c
 
 void journal_line(int level, const char *line)
 {
-    char message[2100], priority[32], job[64], rank[64], channel[96], identifier[] = "SYSLOG_IDENTIFIER=motetd";
+    char message[2100], priority[32], job[64], rank[64], channel[96],
+        identifier[] = "SYSLOG_IDENTIFIER=motetd";
     struct iovec iov[8];
     int n = 0;
 
-    iov[n++] = (struct iovec){message, (size_t)snprintf(message, sizeof message, "MESSAGE=%.2000s", line)};
-    iov[n++] = (struct iovec){priority, (size_t)snprintf(priority, sizeof priority, "PRIORITY=%d", level)};
+    iov[n++] =
+        (struct iovec){message, (size_t)snprintf(message, sizeof message, "MESSAGE=%.2000s", line)};
+    iov[n++] =
+        (struct iovec){priority, (size_t)snprintf(priority, sizeof priority, "PRIORITY=%d", level)};
     iov[n++] = (struct iovec){identifier, sizeof identifier - 1};
     iov[n++] = (struct iovec){journal_node, strlen(journal_node)};
     add_field(iov, &n, job, sizeof job, line, "job ", "MOTET_JOB");
@@ -50,9 +54,10 @@ bool journal_open(const char *node_name)
     unsigned long long device, inode;
     struct stat st;
 
-    /* The variable is inherited by anything started from a service; only the descriptor tells whether it is true here. */
-    if (!stream || sscanf(stream, "%llu:%llu", &device, &inode) != 2 || fstat(STDERR_FILENO, &st) < 0 ||
-        st.st_dev != device || st.st_ino != inode)
+    /* The variable is inherited by anything started from a service; only the descriptor tells
+     * whether it is true here. */
+    if (!stream || sscanf(stream, "%llu:%llu", &device, &inode) != 2 ||
+        fstat(STDERR_FILENO, &st) < 0 || st.st_dev != device || st.st_ino != inode)
         return false;
     snprintf(journal_node, sizeof journal_node, "MOTET_NODE=%s", node_name);
     return true;

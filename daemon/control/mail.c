@@ -54,7 +54,8 @@ struct mail {
     size_t inbox_bytes;
 };
 
-struct mail *mail_new(uint32_t node, uint32_t epoch, size_t max_bytes, const struct mail_ops *ops, void *ctx)
+struct mail *mail_new(uint32_t node, uint32_t epoch, size_t max_bytes, const struct mail_ops *ops,
+                      void *ctx)
 {
     struct mail *m = calloc(1, sizeof *m);
 
@@ -131,7 +132,8 @@ static void peer_drop_letters(struct mail_peer *p)
     p->resend_ns = RESEND_MIN_NS;
 }
 
-/* The peer is another incarnation than the numbers belong to. Letters written before its epoch was known stay. */
+/* The peer is another incarnation than the numbers belong to. Letters written before its epoch was
+ * known stay. */
 static void peer_set_epoch(struct mail_peer *p, uint32_t epoch)
 {
     if (p->epoch == epoch)
@@ -153,7 +155,8 @@ static bool epoch_newer(uint32_t a, uint32_t b)
 static int transmit(struct mail *m, struct mail_peer *p, const struct letter *l)
 {
     Motet__Mail msg = MOTET__MAIL__INIT;
-    const struct letter *first = list_empty(&p->letters) ? NULL : list_entry(list_first(&p->letters), struct letter, link);
+    const struct letter *first =
+        list_empty(&p->letters) ? NULL : list_entry(list_first(&p->letters), struct letter, link);
 
     msg.src_node = m->node;
     msg.dst_node = p->node;
@@ -214,7 +217,8 @@ static void peer_resend(struct mail *m, struct mail_peer *p, uint64_t now_ns)
     peer_push(m, p, now_ns);
 }
 
-int mail_send(struct mail *m, uint32_t dst_node, uint16_t type, const void *body, uint32_t len, uint64_t now_ns)
+int mail_send(struct mail *m, uint32_t dst_node, uint16_t type, const void *body, uint32_t len,
+              uint64_t now_ns)
 {
     if (len > FRAME_MAX_BYTES - ENVELOPE_BYTES)
         return -ENOBUFS;
@@ -254,7 +258,8 @@ int mail_send(struct mail *m, uint32_t dst_node, uint16_t type, const void *body
     return 0;
 }
 
-int mail_send_msg(struct mail *m, uint32_t dst_node, uint16_t type, const ProtobufCMessage *msg, uint64_t now_ns)
+int mail_send_msg(struct mail *m, uint32_t dst_node, uint16_t type, const ProtobufCMessage *msg,
+                  uint64_t now_ns)
 {
     size_t len = protobuf_c_message_get_packed_size(msg);
 
@@ -269,7 +274,8 @@ int mail_send_msg(struct mail *m, uint32_t dst_node, uint16_t type, const Protob
     return rc;
 }
 
-static void on_acknowledged(struct mail *m, struct mail_peer *p, uint64_t acknowledged, uint64_t now_ns)
+static void on_acknowledged(struct mail *m, struct mail_peer *p, uint64_t acknowledged,
+                            uint64_t now_ns)
 {
     bool moved = false;
 
@@ -295,7 +301,8 @@ static void on_acknowledged(struct mail *m, struct mail_peer *p, uint64_t acknow
 static int mail_arrived(struct mail *m, const Motet__Mail *msg, uint64_t now_ns)
 {
     if (msg->dst_epoch != m->epoch) {
-        log_debug("mail from node %08x is for another incarnation of this daemon, ignoring", msg->src_node);
+        log_debug("mail from node %08x is for another incarnation of this daemon, ignoring",
+                  msg->src_node);
         return 0;
     }
     struct mail_peer *p = peer_get(m, msg->src_node);
@@ -314,7 +321,8 @@ static int mail_arrived(struct mail *m, const Motet__Mail *msg, uint64_t now_ns)
         p->expected++;
     transmit(m, p, NULL);
     if (fresh)
-        m->ops->deliver(m->ctx, msg->src_node, (uint16_t)msg->type, msg->body.data, (uint32_t)msg->body.len);
+        m->ops->deliver(m->ctx, msg->src_node, (uint16_t)msg->type, msg->body.data,
+                        (uint32_t)msg->body.len);
     return 0;
 }
 
@@ -326,10 +334,13 @@ int mail_on_frame(struct mail *m, const uint8_t *frame, uint32_t len, uint64_t n
     if (!msg)
         return -EPROTO;
     if (msg->base.n_unknown_fields > 0) {
-        /* Versions are equal, so there are none; and what protobuf-c takes as one it may write so that nobody can read it. */
+        /* Versions are equal, so there are none; and what protobuf-c takes as one it may write so
+         * that nobody can read it. */
         rc = -EPROTO;
-    } else if (msg->src_node == m->node || msg->src_node == 0 || msg->type > UINT16_MAX || msg->src_epoch == 0) {
-        /* Our own mail comes back only while routes change; it must not be mistaken for a peer's. */
+    } else if (msg->src_node == m->node || msg->src_node == 0 || msg->type > UINT16_MAX ||
+               msg->src_epoch == 0) {
+        /* Our own mail comes back only while routes change; it must not be mistaken for a
+         * peer's. */
         rc = msg->src_node == m->node ? 0 : -EPROTO;
     } else if (msg->dst_node == m->node) {
         rc = mail_arrived(m, msg, now_ns);

@@ -28,18 +28,21 @@
 #define MAX_STRANGERS        64u
 #define STRANGER_FRAME_BYTES 1024u
 #define QUEUE_BYTES          (64u << 20)
-/* The timer fires at least this often, for what else is looked after, and not more often than that. */
+/* The timer fires at least this often, for what else is looked after, and not more often than
+ * that. */
 #define MAX_TIMER_NS (500 * CLOCK_NS_PER_MS)
 #define MIN_TIMER_NS (5 * CLOCK_NS_PER_MS)
 /* Without any job that needs the link, it is dead after so many rare heartbeats. */
-#define IDLE_HEARTBEATS 3u
-#define REARM_LINKS  32u
-#define CONNECT_LIMIT_NS     (2 * CLOCK_NS_PER_S)
-#define BACKOFF_MAX_FACTOR   4u
-/* After the end of a connection that was up: soon enough to see whether the daemon is gone, late enough for its end to be complete. */
+#define IDLE_HEARTBEATS    3u
+#define REARM_LINKS        32u
+#define CONNECT_LIMIT_NS   (2 * CLOCK_NS_PER_S)
+#define BACKOFF_MAX_FACTOR 4u
+/* After the end of a connection that was up: soon enough to see whether the daemon is gone, late
+ * enough for its end to be complete. */
 #define RECONNECT_FIRST_NS (100 * CLOCK_NS_PER_MS)
-/* Who closed a connection that it had opened, and lives, opens a new one within this time: only after it does a refusal in the other
- * direction, which may never have been open, tell that it is gone. */
+/* Who closed a connection that it had opened, and lives, opens a new one within this time: only
+ * after it does a refusal in the other direction, which may never have been open, tell that it is
+ * gone. */
 #define REOPEN_NS (400 * CLOCK_NS_PER_MS)
 /* The same complaint about the same address is logged once in this time. */
 #define COMPLAIN_EVERY_NS (30 * CLOCK_NS_PER_S)
@@ -53,8 +56,8 @@ struct mesh_target {
     bool seed;
     bool ourselves;
     uint32_t node_id; /* 0: not known yet */
-    /* Incarnation of it of which a refusal tells that it has ended: it took a connection from here before, or closed one itself. For
-     * others a refusal may be a firewall's. 0: none. */
+    /* Incarnation of it of which a refusal tells that it has ended: it took a connection from here
+     * before, or closed one itself. For others a refusal may be a firewall's. 0: none. */
     uint32_t linked_epoch;
     uint64_t proof_from_ns; /* a refusal counts from then on */
     struct mesh_link *current;
@@ -99,7 +102,8 @@ struct mesh_link *mesh_find(const struct mesh *mesh, uint32_t node_id, const cha
 {
     list_foreach(it, &mesh->links) {
         struct mesh_link *l = list_entry(it, struct mesh_link, link);
-        if (l->up && l->peer.node_id == node_id && (!network || strcmp(l->peer.network, network) == 0))
+        if (l->up && l->peer.node_id == node_id &&
+            (!network || strcmp(l->peer.network, network) == 0))
             return l;
     }
     return NULL;
@@ -120,7 +124,8 @@ static void complain(struct mesh_target *t, const char *reason)
         return;
     t->complained_hash = hash;
     t->complained_ns = now_ns;
-    log_info("network %s: %s:%u: %s", channel_config(t->mesh, t->channel)->network, t->host, t->port, reason);
+    log_info("network %s: %s:%u: %s", channel_config(t->mesh, t->channel)->network, t->host,
+             t->port, reason);
 }
 
 /* ---- connections ---- */
@@ -162,13 +167,14 @@ static void link_free(struct mesh_link *l, bool finish)
 
 static void arm_timer(struct mesh *mesh, uint64_t now_ns);
 
-/* The connection to this neighbour has ended: all its addresses on the network are tried anew soon. `proof`: a refusal is to tell that
- * this incarnation has ended. */
+/* The connection to this neighbour has ended: all its addresses on the network are tried anew soon.
+ * `proof`: a refusal is to tell that this incarnation has ended. */
 static void retry_soon(struct mesh *mesh, const struct mesh_link *l, bool proof, uint64_t now_ns)
 {
     list_foreach(it, &mesh->targets) {
         struct mesh_target *t = list_entry(it, struct mesh_target, link);
-        if (t->node_id != l->peer.node_id || strcmp(channel_config(mesh, t->channel)->network, l->peer.network) != 0)
+        if (t->node_id != l->peer.node_id ||
+            strcmp(channel_config(mesh, t->channel)->network, l->peer.network) != 0)
             continue;
         if (proof && t->linked_epoch != l->peer.epoch) {
             t->linked_epoch = l->peer.epoch;
@@ -195,11 +201,13 @@ static void link_close(struct mesh_link *l, const char *reason, enum close_how h
         stream_send_msg(l->stream, MOTET__FRAME_TYPE__REFUSED, &msg.base);
     }
     if (was_up)
-        log_notice("link to node %s on network %s is down: %s", l->peer.node, l->peer.network, reason);
+        log_notice("link to node %s on network %s is down: %s", l->peer.node, l->peer.network,
+                   reason);
     else if (l->target)
         complain(l->target, reason);
     else
-        log_info("connection from %s on network %s: %s", l->remote, channel_config(l->mesh, l->channel)->network, reason);
+        log_info("connection from %s on network %s: %s", l->remote,
+                 channel_config(l->mesh, l->channel)->network, reason);
     /* So that a seed we are linked to already is not tried for ever. */
     if (l->target && l->target->node_id == 0 && l->peer.node_id != 0)
         l->target->node_id = l->peer.node_id;
@@ -230,7 +238,8 @@ static void arm_timer(struct mesh *mesh, uint64_t now_ns)
         uint64_t due_ns = l->stream ? peer_next_ns(&l->peer) : next_ns;
         next_ns = due_ns < next_ns ? due_ns : next_ns;
     }
-    /* Attempts to connect are waited for in steps at most; there are none when everybody is linked. */
+    /* Attempts to connect are waited for in steps at most; there are none when everybody is
+     * linked. */
     list_foreach(it, &mesh->targets) {
         const struct mesh_target *t = list_entry(it, struct mesh_target, link);
         uint64_t step_ns = now_ns + mesh->node->config.reconnect_ns / 2;
@@ -256,7 +265,8 @@ static void peer_send(void *ctx, uint16_t type, const void *body, uint32_t len)
     l->mesh->rearm = type == MOTET__FRAME_TYPE__HEARTBEAT;
 }
 
-/* Which of two connections to the same neighbour on the same network stays: the one opened by the smaller id. */
+/* Which of two connections to the same neighbour on the same network stays: the one opened by the
+ * smaller id. */
 static bool opened_by_smaller(const struct mesh_link *l)
 {
     bool we_are_smaller = l->mesh->self.node_id < l->peer.node_id;
@@ -281,13 +291,16 @@ static const char *peer_admit(void *ctx, const struct peer *peer)
     }
     const struct topology_node *known = topology_find(mesh->node->topology, peer->node_id);
     if (known && strcmp(known->state->node, peer->node) != 0) {
-        snprintf(why, sizeof why, "the names %s and %s have the same number; rename one node", peer->node, known->state->node);
+        snprintf(why, sizeof why, "the names %s and %s have the same number; rename one node",
+                 peer->node, known->state->node);
         log_error("%s", why);
         return why;
     }
-    /* A node that was restarted is let in once its past is dead; a second one of the same name never is. */
+    /* A node that was restarted is let in once its past is dead; a second one of the same name
+     * never is. */
     if (known && known->reachable && known->state->epoch != peer->epoch) {
-        snprintf(why, sizeof why, "a node %s is alive under another epoch; names must be unique", peer->node);
+        snprintf(why, sizeof why, "a node %s is alive under another epoch; names must be unique",
+                 peer->node);
         return why;
     }
     struct mesh_link *other = mesh_find(mesh, peer->node_id, peer->network);
@@ -363,8 +376,8 @@ static int on_stream_frame(void *ctx, uint16_t type, const uint8_t *body, uint32
     int rc = peer_on_frame(&l->peer, type, body, len, now_ns);
     if (rc < 0)
         link_close(l, l->peer.reason, CLOSE_REFUSING);
-    /* A heartbeat was answered: the timer that would have sent one is not needed so soon. With many links another one is due soon
-     * anyway, and looking through them would cost more. */
+    /* A heartbeat was answered: the timer that would have sent one is not needed so soon. With many
+     * links another one is due soon anyway, and looking through them would cost more. */
     if (mesh->rearm && mesh->n_links <= REARM_LINKS)
         arm_timer(mesh, now_ns);
     mesh->rearm = false;
@@ -387,16 +400,19 @@ static void link_begin(struct mesh_link *l)
     int one = 1;
 
     setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    l->stream = stream_new(mesh->node->base, l->fd, &stream_ops, l, STRANGER_FRAME_BYTES, QUEUE_BYTES);
+    l->stream =
+        stream_new(mesh->node->base, l->fd, &stream_ops, l, STRANGER_FRAME_BYTES, QUEUE_BYTES);
     if (!l->stream) {
         link_close(l, "out of memory", CLOSE_OWN);
         return;
     }
     l->fd = -1;
-    peer_start(&l->peer, &mesh->self, ch->network, (uint32_t)ch->port, l->target != NULL, &peer_ops, l, clock_now_ns());
+    peer_start(&l->peer, &mesh->self, ch->network, (uint32_t)ch->port, l->target != NULL, &peer_ops,
+               l, clock_now_ns());
 }
 
-static struct mesh_link *link_new(struct mesh *mesh, uint32_t channel, int fd, struct mesh_target *target)
+static struct mesh_link *link_new(struct mesh *mesh, uint32_t channel, int fd,
+                                  struct mesh_target *target)
 {
     struct mesh_link *l = calloc(1, sizeof *l);
 
@@ -436,7 +452,8 @@ static void on_connected(evutil_socket_t fd, short what, void *ctx)
 
 static struct addrinfo *numeric_address(const char *host, uint32_t port)
 {
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                             .ai_socktype = SOCK_STREAM};
     struct addrinfo *info;
     char service[16];
 
@@ -453,10 +470,12 @@ static void target_connect(struct mesh_target *t, const struct addrinfo *to)
 
     FD_AUTO fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* From the channel's own address, so that the link is really on its network. */
-    if (fd < 0 || !from || from->ai_family != to->ai_family || bind(fd, from->ai_addr, from->ai_addrlen) < 0 ||
+    if (fd < 0 || !from || from->ai_family != to->ai_family ||
+        bind(fd, from->ai_addr, from->ai_addrlen) < 0 ||
         (connect(fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS)) {
         int error = from && from->ai_family == to->ai_family ? errno : EAFNOSUPPORT;
-        complain(t, error == EAFNOSUPPORT ? "is of another address family than the channel" : strerror(error));
+        complain(t, error == EAFNOSUPPORT ? "is of another address family than the channel"
+                                          : strerror(error));
         connect_failed(t, error);
         target_failed(t);
         if (from)
@@ -477,7 +496,8 @@ static void target_connect(struct mesh_target *t, const struct addrinfo *to)
 
 /* ---- targets ---- */
 
-static struct mesh_target *target_add(struct mesh *mesh, uint32_t channel, const char *host, uint32_t port)
+static struct mesh_target *target_add(struct mesh *mesh, uint32_t channel, const char *host,
+                                      uint32_t port)
 {
     list_foreach(it, &mesh->targets) {
         struct mesh_target *t = list_entry(it, struct mesh_target, link);
@@ -510,14 +530,16 @@ static void target_free(struct mesh_target *t)
     free(t);
 }
 
-void mesh_learn(struct mesh *mesh, uint32_t channel, uint32_t node_id, const char *host, uint32_t port)
+void mesh_learn(struct mesh *mesh, uint32_t channel, uint32_t node_id, const char *host,
+                uint32_t port)
 {
     struct mesh_target *t = target_add(mesh, channel, host, port);
 
     if (!t || t->node_id == node_id)
         return;
     if (t->node_id == 0 && !t->seed && node_id < mesh->self.node_id)
-        /* The smaller id connects; the larger one only when nothing came, since perhaps only it can. */
+        /* The smaller id connects; the larger one only when nothing came, since perhaps only it
+         * can. */
         t->next_try_ns = clock_now_ns() + 4 * mesh->node->config.reconnect_ns;
     t->node_id = node_id;
 }
@@ -633,12 +655,14 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
         int fd = accept4(listen_fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
-        struct mesh_link *l = mesh->n_strangers < MAX_STRANGERS ? link_new(mesh, listener->channel, fd, NULL) : NULL;
+        struct mesh_link *l =
+            mesh->n_strangers < MAX_STRANGERS ? link_new(mesh, listener->channel, fd, NULL) : NULL;
         if (!l) {
             close(fd);
             continue;
         }
-        getnameinfo((struct sockaddr *)&from, len, host, sizeof host, service, sizeof service, NI_NUMERICHOST | NI_NUMERICSERV);
+        getnameinfo((struct sockaddr *)&from, len, host, sizeof host, service, sizeof service,
+                    NI_NUMERICHOST | NI_NUMERICSERV);
         snprintf(l->remote, sizeof l->remote, "%.48s:%.8s", host, service);
         link_begin(l);
     }
@@ -658,8 +682,8 @@ static int listen_on(struct mesh *mesh, uint32_t channel)
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
         bind(fd, info->ai_addr, info->ai_addrlen) < 0 || listen(fd, 128) < 0) {
         rc = -errno;
-        log_error("channel %s: cannot listen on %s port %llu: %s", ch->name, ch->address, (unsigned long long)ch->port,
-                  strerror(errno));
+        log_error("channel %s: cannot listen on %s port %llu: %s", ch->name, ch->address,
+                  (unsigned long long)ch->port, strerror(errno));
     }
     freeaddrinfo(info);
     if (rc < 0)
@@ -676,8 +700,10 @@ static int listen_on(struct mesh *mesh, uint32_t channel)
 static void set_intervals(struct mesh *mesh)
 {
     const struct config *c = &mesh->node->config;
-    uint64_t idle_ns = c->idle_heartbeat_ns > c->heartbeat_ns ? c->idle_heartbeat_ns : c->heartbeat_ns;
-    uint64_t idle_dead_ns = idle_ns * IDLE_HEARTBEATS > c->dead_after_ns ? idle_ns * IDLE_HEARTBEATS : c->dead_after_ns;
+    uint64_t idle_ns =
+        c->idle_heartbeat_ns > c->heartbeat_ns ? c->idle_heartbeat_ns : c->heartbeat_ns;
+    uint64_t idle_dead_ns =
+        idle_ns * IDLE_HEARTBEATS > c->dead_after_ns ? idle_ns * IDLE_HEARTBEATS : c->dead_after_ns;
 
     mesh->self.heartbeat_ns = mesh->busy ? c->heartbeat_ns : idle_ns;
     mesh->self.dead_after_ns = mesh->busy ? c->dead_after_ns : idle_dead_ns;

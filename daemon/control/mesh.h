@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The mesh of control connections: listens on every channel's address, connects to seeds and to every node learnt on the own
- * networks, keeps one connection per neighbour and network. What travels on them is peer.h's (hand-shake, heartbeats), cluster.h's
- * (link states) and mail.h's. Control thread.
+ * The mesh of control connections: listens on every channel's address, connects to seeds and to
+ * every node learnt on the own networks, keeps one connection per neighbour and network. What
+ * travels on them is peer.h's (hand-shake, heartbeats), cluster.h's (link states) and mail.h's.
+ * Control thread.
  */
 #pragma once
 
@@ -24,9 +25,9 @@ struct mesh_link {
     struct mesh *mesh;
     struct peer peer;
     struct stream *stream;
-    struct event *connecting; /* while connect(2) is under way */
-    int fd;                   /* likewise */
-    uint32_t channel;         /* own channel on whose address it is */
+    struct event *connecting;   /* while connect(2) is under way */
+    int fd;                     /* likewise */
+    uint32_t channel;           /* own channel on whose address it is */
     struct mesh_target *target; /* what we connected to; NULL: they connected */
     char remote[64];
     uint64_t since_ns;
@@ -45,7 +46,8 @@ void mesh_set_busy(struct mesh *mesh, bool busy);
 void mesh_reloaded(struct mesh *mesh);
 
 /* A node can be reached at this control address through the given own channel. */
-void mesh_learn(struct mesh *mesh, uint32_t channel, uint32_t node_id, const char *host, uint32_t port);
+void mesh_learn(struct mesh *mesh, uint32_t channel, uint32_t node_id, const char *host,
+                uint32_t port);
 
 /* The up link to a node on a network; network NULL: on any. NULL if there is none. */
 struct mesh_link *mesh_find(const struct mesh *mesh, uint32_t node_id, const char *network);

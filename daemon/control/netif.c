@@ -12,12 +12,14 @@
 
 #define DEFAULT_MBYTES_PER_S 1000
 
-static void complain(const struct config_channel *ch, config_report_fn *report, void *ctx, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-static void complain(const struct config_channel *ch, config_report_fn *report, void *ctx, const char *fmt, ...)
+static void complain(const struct config_channel *ch, config_report_fn *report, void *ctx,
+                     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void complain(const struct config_channel *ch, config_report_fn *report, void *ctx,
+                     const char *fmt, ...)
 {
     char line[1024];
-    int n = snprintf(line, sizeof line, "%s:%d: channel %s: ", ch->origin.file, ch->origin.line, ch->name);
+    int n = snprintf(line, sizeof line, "%s:%d: channel %s: ", ch->origin.file, ch->origin.line,
+                     ch->name);
     va_list ap;
 
     va_start(ap, fmt);
@@ -81,12 +83,15 @@ static void list_interfaces(const struct ifaddrs *all, bool with_addresses, char
     out[0] = '\0';
     for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
         char host[NI_MAXHOST] = "";
-        if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && !(i->ifa_addr->sa_family == AF_INET6 && with_addresses)))
+        if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET &&
+                             !(i->ifa_addr->sa_family == AF_INET6 && with_addresses)))
             continue;
-        socklen_t len = i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+        socklen_t len = i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                          : sizeof(struct sockaddr_in6);
         if (with_addresses)
             getnameinfo(i->ifa_addr, len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
-        int n = snprintf(out + at, size - at, "%s%s%s%s", at ? ", " : "", i->ifa_name, with_addresses ? " " : "", host);
+        int n = snprintf(out + at, size - at, "%s%s%s%s", at ? ", " : "", i->ifa_name,
+                         with_addresses ? " " : "", host);
         if (n < 0 || (size_t)n >= size - at)
             return;
         at += (size_t)n;
@@ -109,8 +114,8 @@ static uint64_t interface_mbytes(const char *name)
 }
 
 /* The first address of the interface, IPv4 before IPv6; or the one in the range. */
-static const struct ifaddrs *choose(const struct config_channel *ch, const struct ifaddrs *all, int prefix, int bits,
-                                    const uint8_t *net)
+static const struct ifaddrs *choose(const struct config_channel *ch, const struct ifaddrs *all,
+                                    int prefix, int bits, const uint8_t *net)
 {
     const struct ifaddrs *found = NULL;
 
@@ -119,7 +124,8 @@ static const struct ifaddrs *choose(const struct config_channel *ch, const struc
         int family = address_bytes(i->ifa_addr, address);
         if (family == 0)
             continue;
-        if (ch->interface[0] ? strcmp(i->ifa_name, ch->interface) != 0 : family != bits || !in_range(address, net, prefix))
+        if (ch->interface[0] ? strcmp(i->ifa_name, ch->interface) != 0
+                             : family != bits || !in_range(address, net, prefix))
             continue;
         if (family == 128 && address[0] == 0xfe && (address[1] & 0xc0) == 0x80)
             continue; /* link-local: needs a scope that other nodes cannot know */
@@ -131,20 +137,23 @@ static const struct ifaddrs *choose(const struct config_channel *ch, const struc
     return found;
 }
 
-static int resolve_one(struct config_channel *ch, const struct ifaddrs *all, config_report_fn *report, void *ctx)
+static int resolve_one(struct config_channel *ch, const struct ifaddrs *all,
+                       config_report_fn *report, void *ctx)
 {
     uint8_t net[16];
     int bits = 0, prefix = 0;
     char known[512];
 
     if (ch->cidr[0] && cidr_parse(ch->cidr, net, &bits, &prefix) < 0) {
-        complain(ch, report, ctx, "cidr = %s: expected ADDRESS/BITS, for instance 10.1.0.0/24", ch->cidr);
+        complain(ch, report, ctx, "cidr = %s: expected ADDRESS/BITS, for instance 10.1.0.0/24",
+                 ch->cidr);
         return -ENODEV;
     }
     const struct ifaddrs *i = choose(ch, all, prefix, bits, net);
     if (!i && ch->cidr[0]) {
         list_interfaces(all, true, known, sizeof known);
-        complain(ch, report, ctx, "no interface has an address in %s; there are: %s", ch->cidr, known);
+        complain(ch, report, ctx, "no interface has an address in %s; there are: %s", ch->cidr,
+                 known);
         return -ENODEV;
     }
     if (!i) {
@@ -153,9 +162,12 @@ static int resolve_one(struct config_channel *ch, const struct ifaddrs *all, con
                  if_nametoindex(ch->interface) ? "has no address" : "does not exist", known);
         return -ENODEV;
     }
-    socklen_t len = i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    if (getnameinfo(i->ifa_addr, len, ch->address, sizeof ch->address, NULL, 0, NI_NUMERICHOST) != 0) {
-        complain(ch, report, ctx, "the address of interface %s cannot be written down", i->ifa_name);
+    socklen_t len = i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                      : sizeof(struct sockaddr_in6);
+    if (getnameinfo(i->ifa_addr, len, ch->address, sizeof ch->address, NULL, 0, NI_NUMERICHOST) !=
+        0) {
+        complain(ch, report, ctx, "the address of interface %s cannot be written down",
+                 i->ifa_name);
         return -ENODEV;
     }
     snprintf(ch->resolved_interface, sizeof ch->resolved_interface, "%s", i->ifa_name);
@@ -179,7 +191,8 @@ int netif_resolve(struct config *config, config_report_fn *report, void *ctx)
         rc = rc < 0 ? rc : one;
         for (int other = 0; one == 0 && other < i; other++) {
             if (strcmp(config->channels[other].address, ch->address) == 0) {
-                complain(ch, report, ctx, "has the same address %s as channel %s", ch->address, config->channels[other].name);
+                complain(ch, report, ctx, "has the same address %s as channel %s", ch->address,
+                         config->channels[other].name);
                 rc = -ENODEV;
             }
         }

@@ -15,7 +15,8 @@ static size_t find(const char *const *names, size_t n, const char *name)
     return k;
 }
 
-int networks_list(Motet__Placement *const *placements, size_t n_placements, const char **ret_names, size_t max)
+int networks_list(Motet__Placement *const *placements, size_t n_placements, const char **ret_names,
+                  size_t max)
 {
     size_t n = 0;
 
@@ -32,14 +33,16 @@ int networks_list(Motet__Placement *const *placements, size_t n_placements, cons
     return (int)n;
 }
 
-/* The nodes' endpoints as numbers of networks: those of the list first, then all others as they appear. */
+/* The nodes' endpoints as numbers of networks: those of the list first, then all others as they
+ * appear. */
 struct cluster_networks {
     size_t n_networks;
     const char **names;
     size_t *of; /* of all endpoints, node by node */
 };
 
-static int number(struct cluster_networks *c, const char *const *names, size_t n_names, const struct place_node *nodes, size_t n_nodes)
+static int number(struct cluster_networks *c, const char *const *names, size_t n_names,
+                  const struct place_node *nodes, size_t n_nodes)
 {
     size_t n_endpoints = 0, at = 0;
 
@@ -63,8 +66,10 @@ static int number(struct cluster_networks *c, const char *const *names, size_t n
     return 0;
 }
 
-/* One step outward: what a node joins is at most one gateway farther than its nearest network. False: nothing came nearer. */
-static bool relax(const struct cluster_networks *c, const struct place_node *nodes, size_t n_nodes, uint8_t *distance)
+/* One step outward: what a node joins is at most one gateway farther than its nearest network.
+ * False: nothing came nearer. */
+static bool relax(const struct cluster_networks *c, const struct place_node *nodes, size_t n_nodes,
+                  uint8_t *distance)
 {
     bool nearer = false;
     const size_t *of = c->of;
@@ -83,7 +88,8 @@ static bool relax(const struct cluster_networks *c, const struct place_node *nod
     return nearer;
 }
 
-int networks_distances(const char *const *names, size_t n_names, const struct place_node *nodes, size_t n_nodes, uint8_t *ret_distances)
+int networks_distances(const char *const *names, size_t n_names, const struct place_node *nodes,
+                       size_t n_nodes, uint8_t *ret_distances)
 {
     struct cluster_networks c = {0};
     uint8_t *distance = NULL;

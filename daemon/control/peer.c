@@ -17,7 +17,8 @@
 /* The round trip is measured so often; in between a heartbeat asks for no answer. */
 #define MEASURE_EVERY_NS (2 * CLOCK_NS_PER_S)
 
-static int end_with(struct peer *p, int rc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int end_with(struct peer *p, int rc, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 static int end_with(struct peer *p, int rc, const char *fmt, ...)
 {
     va_list ap;
@@ -40,8 +41,9 @@ static void send_msg(struct peer *p, uint16_t type, const ProtobufCMessage *msg,
     p->ops->send(p->ctx, type, body, (uint32_t)len);
 }
 
-void peer_start(struct peer *p, const struct peer_self *self, const char *network, uint32_t own_port, bool initiator,
-                const struct peer_ops *ops, void *ctx, uint64_t now_ns)
+void peer_start(struct peer *p, const struct peer_self *self, const char *network,
+                uint32_t own_port, bool initiator, const struct peer_ops *ops, void *ctx,
+                uint64_t now_ns)
 {
     Motet__Hello msg = MOTET__HELLO__INIT;
     uint8_t nonce[NONCE_BYTES];
@@ -55,7 +57,8 @@ void peer_start(struct peer *p, const struct peer_self *self, const char *networ
     snprintf(p->network, sizeof p->network, "%s", network);
     p->since_ns = p->heard_ns = now_ns;
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
-        memset(nonce, 0, sizeof nonce); /* the kernel never gives less for 32 bytes once it has started */
+        memset(nonce, 0,
+               sizeof nonce); /* the kernel never gives less for 32 bytes once it has started */
     msg.version = PEER_VERSION;
     msg.wire_version = WIRE_VERSION;
     msg.node = (char *)self->node;
@@ -91,19 +94,20 @@ static int check_hello(struct peer *p, const Motet__Hello *msg)
     size_t name_len = strlen(msg->node);
 
     if (msg->version != PEER_VERSION || msg->wire_version != WIRE_VERSION)
-        return end_with(p, -EPROTO, "node speaks control version %u, packets %u; here %u and %u", msg->version,
-                        msg->wire_version, PEER_VERSION, WIRE_VERSION);
-    if (msg->nonce.len != NONCE_BYTES || msg->epoch == 0 || name_len == 0 || name_len >= sizeof p->node ||
-        msg->node_id == 0 || msg->node_id != node_id_of(msg->node))
+        return end_with(p, -EPROTO, "node speaks control version %u, packets %u; here %u and %u",
+                        msg->version, msg->wire_version, PEER_VERSION, WIRE_VERSION);
+    if (msg->nonce.len != NONCE_BYTES || msg->epoch == 0 || name_len == 0 ||
+        name_len >= sizeof p->node || msg->node_id == 0 || msg->node_id != node_id_of(msg->node))
         return end_with(p, -EPROTO, "hello is not valid");
     for (const char *c = msg->node; *c; c++)
         if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 127)
             return end_with(p, -EPROTO, "hello is not valid");
     if (strcmp(msg->network, p->network) != 0)
-        return end_with(p, -EPROTO, "node %s calls this network '%.55s', here it is '%s'", msg->node, msg->network, p->network);
+        return end_with(p, -EPROTO, "node %s calls this network '%.55s', here it is '%s'",
+                        msg->node, msg->network, p->network);
     if (msg->packet_bytes != p->self->packet_bytes)
-        return end_with(p, -EPROTO, "node %s has packet_bytes = %u, here it is %u", msg->node, msg->packet_bytes,
-                        p->self->packet_bytes);
+        return end_with(p, -EPROTO, "node %s has packet_bytes = %u, here it is %u", msg->node,
+                        msg->packet_bytes, p->self->packet_bytes);
     snprintf(p->node, sizeof p->node, "%s", msg->node);
     p->node_id = msg->node_id;
     p->epoch = msg->epoch;
@@ -216,10 +220,12 @@ int peer_on_timer(struct peer *p, uint64_t now_ns)
     if (p->state != PEER_UP) {
         if (now_ns - p->since_ns <= p->self->handshake_ns)
             return 0;
-        return end_with(p, -ETIMEDOUT, "no hand-shake within %llu ms", (unsigned long long)(p->self->handshake_ns / CLOCK_NS_PER_MS));
+        return end_with(p, -ETIMEDOUT, "no hand-shake within %llu ms",
+                        (unsigned long long)(p->self->handshake_ns / CLOCK_NS_PER_MS));
     }
     if (now_ns - silent_since(p) > p->self->dead_after_ns)
-        return end_with(p, -ETIMEDOUT, "silent for %llu ms", (unsigned long long)((now_ns - p->heard_ns) / CLOCK_NS_PER_MS));
+        return end_with(p, -ETIMEDOUT, "silent for %llu ms",
+                        (unsigned long long)((now_ns - p->heard_ns) / CLOCK_NS_PER_MS));
     bool measure = p->measured_ns == 0 || now_ns - p->measured_ns >= MEASURE_EVERY_NS;
     /* Timers come a little early or late: three quarters of the interval is due. */
     if (!measure && now_ns - p->sent_ns < p->self->heartbeat_ns - p->self->heartbeat_ns / 4)
@@ -236,6 +242,7 @@ uint64_t peer_next_ns(const struct peer *p)
 {
     if (p->state != PEER_UP)
         return p->since_ns + p->self->handshake_ns;
-    uint64_t send_ns = p->sent_ns + p->self->heartbeat_ns, dead_ns = silent_since(p) + p->self->dead_after_ns + CLOCK_NS_PER_MS;
+    uint64_t send_ns = p->sent_ns + p->self->heartbeat_ns,
+             dead_ns = silent_since(p) + p->self->dead_after_ns + CLOCK_NS_PER_MS;
     return send_ns < dead_ns ? send_ns : dead_ns;
 }

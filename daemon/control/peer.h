@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One control connection to a neighbour's daemon: hand-shake and liveness. Pure state machine, without socket and clock; mesh.c
- * owns the socket and calls it. Control thread.
+ * One control connection to a neighbour's daemon: hand-shake and liveness. Pure state machine,
+ * without socket and clock; mesh.c owns the socket and calls it. Control thread.
  *
  *      HELLO -- Hello: versions, names --> PROOF -- Proof: cluster key --> UP
  *        |                                   |                             |
  *        `------- time over, refused --------'------- silent too long -----'--> (caller closes)
  *
- * Each side sends Hello at once; Proof is an HMAC over both Hello frames as they travelled and over who opened the connection,
- * so neither can be replayed, mirrored or changed. What follows is not protected further: the key keeps strangers and
- * misconfigured nodes out of a trusted network, it does not make a hostile network safe.
+ * Each side sends Hello at once; Proof is an HMAC over both Hello frames as they travelled and over
+ * who opened the connection, so neither can be replayed, mirrored or changed. What follows is not
+ * protected further: the key keeps strangers and misconfigured nodes out of a trusted network, it
+ * does not make a hostile network safe.
  */
 #pragma once
 
@@ -37,7 +38,8 @@ struct peer_self {
 struct peer;
 struct peer_ops {
     void (*send)(void *ctx, uint16_t type, const void *body, uint32_t len);
-    /* The other side's Hello is sound; may it come in? NULL, or the reason why not (stays valid until the next call). */
+    /* The other side's Hello is sound; may it come in? NULL, or the reason why not (stays valid
+     * until the next call). */
     const char *(*admit)(void *ctx, const struct peer *peer);
     /* The connection is up. */
     void (*up)(void *ctx);
@@ -64,10 +66,12 @@ struct peer {
 };
 
 /* Starts a connection on a network by sending Hello. */
-void peer_start(struct peer *p, const struct peer_self *self, const char *network, uint32_t own_port, bool initiator,
-                const struct peer_ops *ops, void *ctx, uint64_t now_ns);
+void peer_start(struct peer *p, const struct peer_self *self, const char *network,
+                uint32_t own_port, bool initiator, const struct peer_ops *ops, void *ctx,
+                uint64_t now_ns);
 /* 0, or -EPROTO or -EACCES: refuse the other side with p->reason. */
-int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len, uint64_t now_ns);
+int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len,
+                  uint64_t now_ns);
 /* To be called at peer_next_ns, or more often. 0, or -ETIMEDOUT: close, p->reason says why. */
 int peer_on_timer(struct peer *p, uint64_t now_ns);
 /* When peer_on_timer wants to be called at the latest. */

@@ -10,7 +10,8 @@
 #include "base/fd.h"
 
 #define CHUNK_BYTES 65536u
-/* Most that is still read from a pipe after its rank ended: an orphan that writes for ever does not keep the job. */
+/* Most that is still read from a pipe after its rank ended: an orphan that writes for ever does not
+ * keep the job. */
 #define CLOSING_BYTES (4u << 20)
 /* How long an orphan that holds a rank's pipe may still write. */
 static const struct timeval close_grace = {.tv_usec = 500000};
@@ -30,8 +31,8 @@ struct pipes {
     void *ctx;
     uint32_t n_local;
     struct pipes_end *pipes; /* two per rank: stdout, stderr */
-    uint64_t sent, consumed;  /* bytes of output */
-    bool blocked;             /* window closed */
+    uint64_t sent, consumed; /* bytes of output */
+    bool blocked;            /* window closed */
     uint8_t *buffer;
     /* Input. */
     int input_fd;
@@ -42,7 +43,8 @@ struct pipes {
     uint64_t input_taken;
 };
 
-struct pipes *pipes_new(struct event_base *base, uint32_t n_local, const struct pipes_ops *ops, void *ctx)
+struct pipes *pipes_new(struct event_base *base, uint32_t n_local, const struct pipes_ops *ops,
+                        void *ctx)
 {
     struct pipes *s = calloc(1, sizeof *s);
 
@@ -152,14 +154,16 @@ static void on_readable(evutil_socket_t fd, short what, void *ctx)
         pipe_end(p);
 }
 
-static int pipe_open(struct pipes *s, struct pipes_end *p, uint32_t world_rank, uint32_t stream, int *ret_child_fd)
+static int pipe_open(struct pipes *s, struct pipes_end *p, uint32_t world_rank, uint32_t stream,
+                     int *ret_child_fd)
 {
     int pair[2];
 
     if (pipe2(pair, O_CLOEXEC) < 0)
         return -errno;
     fd_set_nonblock(pair[0], true);
-    *p = (struct pipes_end){.pipes = s, .fd = pair[0], .world_rank = world_rank, .stream = stream, .open = true};
+    *p = (struct pipes_end){
+        .pipes = s, .fd = pair[0], .world_rank = world_rank, .stream = stream, .open = true};
     p->readable = event_new(s->base, pair[0], EV_READ | EV_PERSIST, on_readable, p);
     if (!p->readable) {
         pipe_close(p);
@@ -193,7 +197,8 @@ static int input_open(struct pipes *s, int *ret_child_fd)
     return 0;
 }
 
-int pipes_open(struct pipes *s, uint32_t local, uint32_t world_rank, bool with_input, int ret_child_fds[3])
+int pipes_open(struct pipes *s, uint32_t local, uint32_t world_rank, bool with_input,
+               int ret_child_fds[3])
 {
     struct pipes_end *out = &s->pipes[2 * local], *err = out + 1;
     FD_AUTO in_fd = -1;

@@ -79,7 +79,8 @@ static Motet__Placement *placement_of(struct place_result *r, const struct place
     for (size_t i = 0; i < r->n_placements; i++)
         if (r->placements[i]->node_id == node->node_id)
             return r->placements[i];
-    Motet__Placement **grown = realloc(r->placements, (r->n_placements + 1) * sizeof(Motet__Placement *));
+    Motet__Placement **grown =
+        realloc(r->placements, (r->n_placements + 1) * sizeof(Motet__Placement *));
     if (!grown)
         return NULL;
     r->placements = grown;
@@ -98,7 +99,8 @@ static Motet__Placement *placement_of(struct place_result *r, const struct place
     return name_networks(pl, node) == 0 ? pl : NULL;
 }
 
-static const struct place_node *find_node(const struct place_node *nodes, size_t n_nodes, const char *name, size_t len)
+static const struct place_node *find_node(const struct place_node *nodes, size_t n_nodes,
+                                          const char *name, size_t len)
 {
     if (len == 9 && memcmp(name, "localhost", 9) == 0)
         return &nodes[0];
@@ -109,8 +111,8 @@ static const struct place_node *find_node(const struct place_node *nodes, size_t
 }
 
 /* "name:count". */
-static int put_hosts(const Motet__Submit *submit, uint64_t total, const struct place_node *nodes, size_t n_nodes,
-                     struct place_result *r, char *error, size_t error_size)
+static int put_hosts(const Motet__Submit *submit, uint64_t total, const struct place_node *nodes,
+                     size_t n_nodes, struct place_result *r, char *error, size_t error_size)
 {
     uint64_t next = 0;
 
@@ -128,8 +130,8 @@ static int put_hosts(const Motet__Submit *submit, uint64_t total, const struct p
         if (!node) {
             char known[256] = "";
             list_nodes(nodes, n_nodes, known, sizeof known);
-            snprintf(error, error_size, "node '%.*s' is not reachable from node %s; reachable: %s", (int)len, host,
-                     nodes[0].name, known);
+            snprintf(error, error_size, "node '%.*s' is not reachable from node %s; reachable: %s",
+                     (int)len, host, nodes[0].name, known);
             return -EINVAL;
         }
         if (count == 0)
@@ -147,8 +149,8 @@ static int put_hosts(const Motet__Submit *submit, uint64_t total, const struct p
         next += count;
     }
     if (next != total) {
-        snprintf(error, error_size, "hosts are given for %llu of the %llu ranks of the job", (unsigned long long)next,
-                 (unsigned long long)total);
+        snprintf(error, error_size, "hosts are given for %llu of the %llu ranks of the job",
+                 (unsigned long long)next, (unsigned long long)total);
         return -EINVAL;
     }
     return 0;
@@ -164,13 +166,16 @@ int place_ranks(const Motet__Submit *submit, const struct place_node *nodes, siz
     for (size_t i = 0; i < submit->n_apps; i++)
         total += submit->apps[i]->n_ranks;
     if (total == 0 || total > MAX_RANKS) {
-        snprintf(error, error_size, "a job has 1 to %u ranks, this one %llu", MAX_RANKS, (unsigned long long)total);
+        snprintf(error, error_size, "a job has 1 to %u ranks, this one %llu", MAX_RANKS,
+                 (unsigned long long)total);
         return -EINVAL;
     }
     if (submit->n_hosts > 0) {
         rc = put_hosts(submit, total, nodes, n_nodes, &r, error, error_size);
     } else {
-        uint64_t per_node = submit->has_ranks_per_node && submit->ranks_per_node > 0 ? submit->ranks_per_node : total;
+        uint64_t per_node = submit->has_ranks_per_node && submit->ranks_per_node > 0
+                                ? submit->ranks_per_node
+                                : total;
         size_t at = 0;
         for (uint64_t next = 0; rc == 0 && next < total; next += per_node) {
             uint64_t count = per_node < total - next ? per_node : total - next;
@@ -184,7 +189,8 @@ int place_ranks(const Motet__Submit *submit, const struct place_node *nodes, siz
     }
     for (size_t i = 0; rc == 0 && i < r.n_placements; i++) {
         if (r.placements[i]->n_ranks > SEGMENT_MAX_LOCAL) {
-            snprintf(error, error_size, "node %s would get %zu ranks; at most %u are possible on one node",
+            snprintf(error, error_size,
+                     "node %s would get %zu ranks; at most %u are possible on one node",
                      r.placements[i]->node, r.placements[i]->n_ranks, SEGMENT_MAX_LOCAL);
             rc = -EINVAL;
         }

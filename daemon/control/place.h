@@ -23,8 +23,8 @@ struct place_result {
 };
 
 /*
- * nodes: those reachable now, the own node first, the others by name. Returns 0 and the placements (to be freed with place_free), or
- * -EINVAL and one line in error.
+ * nodes: those reachable now, the own node first, the others by name. Returns 0 and the placements
+ * (to be freed with place_free), or -EINVAL and one line in error.
  */
 int place_ranks(const Motet__Submit *submit, const struct place_node *nodes, size_t n_nodes,
                 struct place_result *ret_result, char *error, size_t error_size);

@@ -7,7 +7,8 @@
 
 #include "base/hash.h"
 
-/* What passing a packet on costs in a gateway: two queues and a thread that may have to be woken. */
+/* What passing a packet on costs in a gateway: two queues and a thread that may have to be
+ * woken. */
 #define QUICK_HOP_NS 30000ull
 #define WIDE_HOP_NS  60000ull
 /* The piece whose transfer time the wide metric weighs. */
@@ -17,15 +18,15 @@
 /* Quick ways within a quarter of the best are equal; pairs of nodes are spread over them. */
 #define EQUAL_NUM 5u
 #define EQUAL_DEN 4u
-#define FAR UINT64_MAX
+#define FAR       UINT64_MAX
 
 enum metric { QUICK, WIDE };
 
 struct tree {
-    uint64_t *cost;     /* per node, FAR: unreachable */
+    uint64_t *cost; /* per node, FAR: unreachable */
     uint32_t *hops;
-    uint32_t *narrow;   /* bandwidth of the narrowest link of the way, MB/s */
-    uint32_t *first;    /* index of the root's edge that the way begins with */
+    uint32_t *narrow; /* bandwidth of the narrowest link of the way, MB/s */
+    uint32_t *first;  /* index of the root's edge that the way begins with */
 };
 
 struct heap_item {
@@ -85,11 +86,13 @@ static uint64_t edge_cost(const struct route_edge *e, enum metric metric)
 
     if (metric == QUICK)
         return half_ns + QUICK_HOP_NS;
-    return half_ns + WIDE_HOP_NS + WIDE_PIECE_BYTES * 1000 / (e->mbytes_per_s ? e->mbytes_per_s : 1);
+    return half_ns + WIDE_HOP_NS +
+           WIDE_PIECE_BYTES * 1000 / (e->mbytes_per_s ? e->mbytes_per_s : 1);
 }
 
 /* Distances from `root` to all. Links are taken to cost the same in both directions. */
-static int shortest(const struct route_node *nodes, uint32_t n, uint32_t root, enum metric metric, struct tree *tree)
+static int shortest(const struct route_node *nodes, uint32_t n, uint32_t root, enum metric metric,
+                    struct tree *tree)
 {
     struct heap heap = {0};
 
@@ -115,7 +118,8 @@ static int shortest(const struct route_node *nodes, uint32_t n, uint32_t root, e
             tree->cost[e->to] = cost;
             tree->hops[e->to] = tree->hops[at] + 1;
             tree->first[e->to] = at == root ? i : tree->first[at];
-            tree->narrow[e->to] = tree->narrow[at] < e->mbytes_per_s ? tree->narrow[at] : e->mbytes_per_s;
+            tree->narrow[e->to] =
+                tree->narrow[at] < e->mbytes_per_s ? tree->narrow[at] : e->mbytes_per_s;
             heap_push(&heap, cost, e->to);
         }
     }
@@ -193,9 +197,9 @@ static void share_out(struct route *r)
 }
 
 /* One destination: the ways through every step. own: our distances in both metrics. */
-static void choose(uint32_t self_hash, uint32_t dst, uint32_t dst_hash, const struct step *steps, uint32_t n_steps,
-                   const struct tree *quick_trees, const struct tree *own_quick, const struct tree *own_wide,
-                   struct route *r)
+static void choose(uint32_t self_hash, uint32_t dst, uint32_t dst_hash, const struct step *steps,
+                   uint32_t n_steps, const struct tree *quick_trees, const struct tree *own_quick,
+                   const struct tree *own_wide, struct route *r)
 {
     uint64_t best_weight = 0;
 
@@ -215,13 +219,17 @@ static void choose(uint32_t self_hash, uint32_t dst, uint32_t dst_hash, const st
                                     .cost_ns = edge_cost(e, WIDE) + rest};
             add_wide(r, &way);
         }
-        /* Quick: of all that are nearer and about as good as the best, the one this pair of nodes draws. */
+        /* Quick: of all that are nearer and about as good as the best, the one this pair of nodes
+         * draws. */
         const struct tree *qt = direct ? NULL : &quick_trees[i];
         rest = direct ? 0 : qt->cost[dst];
         uint64_t cost = rest == FAR ? FAR : edge_cost(e, QUICK) + rest;
-        if (rest >= own_quick->cost[dst] || cost == FAR || cost / EQUAL_NUM > own_quick->cost[dst] / EQUAL_DEN)
+        if (rest >= own_quick->cost[dst] || cost == FAR ||
+            cost / EQUAL_NUM > own_quick->cost[dst] / EQUAL_DEN)
             continue;
-        uint64_t weight = hash_mix64(((uint64_t)(self_hash ^ dst_hash) << 32) ^ ((uint64_t)e->to << 8) ^ e->network) | 1;
+        uint64_t weight = hash_mix64(((uint64_t)(self_hash ^ dst_hash) << 32) ^
+                                     ((uint64_t)e->to << 8) ^ e->network) |
+                          1;
         if (weight <= best_weight)
             continue;
         best_weight = weight;
@@ -232,7 +240,8 @@ static void choose(uint32_t self_hash, uint32_t dst, uint32_t dst_hash, const st
                                       .cost_ns = cost};
         r->reachable = true;
     }
-    /* Neighbours that are no gateways were not asked; where two nodes of one network have no link, one of them may be the way. */
+    /* Neighbours that are no gateways were not asked; where two nodes of one network have no link,
+     * one of them may be the way. */
     const struct route_edge *first = steps[own_quick->first[dst]].edge;
     if (!r->reachable)
         r->quick = (struct route_way){.next = first->to,
@@ -251,7 +260,8 @@ static void choose(uint32_t self_hash, uint32_t dst, uint32_t dst_hash, const st
     share_out(r);
 }
 
-int route_compute(const struct route_node *nodes, uint32_t n_nodes, uint32_t self, struct route *ret_routes)
+int route_compute(const struct route_node *nodes, uint32_t n_nodes, uint32_t self,
+                  struct route *ret_routes)
 {
     const struct route_node *me = &nodes[self];
     struct tree own_quick = {0}, own_wide = {0};
@@ -262,7 +272,8 @@ int route_compute(const struct route_node *nodes, uint32_t n_nodes, uint32_t sel
 
     memset(ret_routes, 0, n_nodes * sizeof *ret_routes);
     if (rc == 0)
-        rc = tree_alloc(&own_quick, n_nodes) < 0 || tree_alloc(&own_wide, n_nodes) < 0 ? -ENOMEM : 0;
+        rc =
+            tree_alloc(&own_quick, n_nodes) < 0 || tree_alloc(&own_wide, n_nodes) < 0 ? -ENOMEM : 0;
     if (rc == 0)
         rc = shortest(nodes, n_nodes, self, QUICK, &own_quick);
     if (rc == 0)
@@ -281,7 +292,8 @@ int route_compute(const struct route_node *nodes, uint32_t n_nodes, uint32_t sel
     }
     for (uint32_t dst = 0; rc == 0 && dst < n_nodes; dst++)
         if (dst != self && own_quick.cost[dst] != FAR)
-            choose(me->hash, dst, nodes[dst].hash, steps, me->n_edges, quick, &own_quick, &own_wide, &ret_routes[dst]);
+            choose(me->hash, dst, nodes[dst].hash, steps, me->n_edges, quick, &own_quick, &own_wide,
+                   &ret_routes[dst]);
     for (uint32_t i = 0; quick && wide && i < me->n_edges; i++) {
         tree_free(&quick[i]);
         tree_free(&wide[i]);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes from one node to all others, from a picture of the cluster. Pure function, no memory kept; used by mesh.c, by tests and by
- * the simulation.
+ * Routes from one node to all others, from a picture of the cluster. Pure function, no memory kept;
+ * used by mesh.c, by tests and by the simulation.
  *
- * Two metrics, both sums over the links of a way, so both are shortest-path problems (Dijkstra 1959, with a heap,
- * O(links log nodes) each):
- *   quick: half the round trip, and the time a gateway needs to pass a packet on; for small messages;
- *   wide: the time to move a large piece: the same and the piece's size over the link's bandwidth.
+ * Two metrics, both sums over the links of a way, so both are shortest-path problems (Dijkstra
+ * 1959, with a heap, O(links log nodes) each):
+ *   quick: half the round trip, and the time a gateway needs to pass a packet on; for small
+ *   messages; wide: the time to move a large piece: the same and the piece's size over the link's
+ *   bandwidth.
  *
- * Alternatives for large traffic: a neighbour is a further next hop when it is nearer to the destination than we are, in the same
- * metric (the downstream condition of loop-free alternates, RFC 5286). Every packet thus gets strictly nearer at each hop,
- * whatever alternative each node takes: no loops while all nodes see the same picture. Shares follow the bandwidth of the narrowest
- * link of each way. Only gateways (nodes on several networks) are asked as alternatives, so that a flat cluster of n nodes costs one
- * Dijkstra and not n.
+ * Alternatives for large traffic: a neighbour is a further next hop when it is nearer to the
+ * destination than we are, in the same metric (the downstream condition of loop-free alternates,
+ * RFC 5286). Every packet thus gets strictly nearer at each hop, whatever alternative each node
+ * takes: no loops while all nodes see the same picture. Shares follow the bandwidth of the
+ * narrowest link of each way. Only gateways (nodes on several networks) are asked as alternatives,
+ * so that a flat cluster of n nodes costs one Dijkstra and not n.
  */
 #pragma once
 
@@ -32,8 +34,8 @@ struct route_edge {
 struct route_node {
     const struct route_edge *edges;
     uint32_t n_edges;
-    uint32_t hash;    /* spreads equal choices over pairs of nodes: the node's id */
-    bool relays;      /* may stand in the middle of a way (not draining) */
+    uint32_t hash; /* spreads equal choices over pairs of nodes: the node's id */
+    bool relays;   /* may stand in the middle of a way (not draining) */
 };
 
 struct route_way {
@@ -51,5 +53,7 @@ struct route {
     struct route_way wide[ROUTE_MAX_WIDE];
 };
 
-/* Fills ret_routes (n_nodes of them; that of `self` stays unreachable with no ways). 0 or -ENOMEM. */
-int route_compute(const struct route_node *nodes, uint32_t n_nodes, uint32_t self, struct route *ret_routes);
+/* Fills ret_routes (n_nodes of them; that of `self` stays unreachable with no ways). 0 or
+ * -ENOMEM. */
+int route_compute(const struct route_node *nodes, uint32_t n_nodes, uint32_t self,
+                  struct route *ret_routes);

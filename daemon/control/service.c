@@ -45,12 +45,14 @@ struct service *service_new(struct node *node)
         s->watchdog_ns = usec * CLOCK_NS_PER_US;
     int n = sd_listen_fds_with_names(1, &names);
     for (int i = 0; i < n; i++) {
-        if (s->n_sockets < MAX_SOCKETS && sd_is_socket(SD_LISTEN_FDS_START + i, AF_UNIX, SOCK_STREAM, 1) > 0) {
+        if (s->n_sockets < MAX_SOCKETS &&
+            sd_is_socket(SD_LISTEN_FDS_START + i, AF_UNIX, SOCK_STREAM, 1) > 0) {
             fd_set_nonblock(SD_LISTEN_FDS_START + i, true);
             s->fds[s->n_sockets] = SD_LISTEN_FDS_START + i;
             s->names[s->n_sockets++] = names[i];
         } else {
-            log_warn("systemd passed a descriptor '%s' that is no listening Unix socket, ignoring", names[i]);
+            log_warn("systemd passed a descriptor '%s' that is no listening Unix socket, ignoring",
+                     names[i]);
             close(SD_LISTEN_FDS_START + i);
             free(names[i]);
         }
@@ -91,8 +93,9 @@ static void tell_status(struct service *s)
 
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next)
         n_reachable += t->reachable || t->node_id == node->id;
-    snprintf(text, sizeof text, "%s: %u of %u nodes reachable, %u jobs here", node->draining ? "draining" : "serving",
-             n_reachable, topology_count(node->topology), jobs_count(node->jobs));
+    snprintf(text, sizeof text, "%s: %u of %u nodes reachable, %u jobs here",
+             node->draining ? "draining" : "serving", n_reachable, topology_count(node->topology),
+             jobs_count(node->jobs));
     if (strcmp(text, s->status) == 0)
         return;
     memcpy(s->status, text, sizeof s->status);
@@ -110,7 +113,8 @@ void service_tick(struct service *s, uint64_t now_ns)
         s->moved_ns = now_ns;
     } else if (s->ready && !s->stuck && now_ns - s->moved_ns > STUCK_NS) {
         s->stuck = true;
-        log_error("a channel thread has not moved for %llu s", (unsigned long long)(STUCK_NS / CLOCK_NS_PER_S));
+        log_error("a channel thread has not moved for %llu s",
+                  (unsigned long long)(STUCK_NS / CLOCK_NS_PER_S));
     }
     if (!s->ready && moved) {
         s->ready = true;
@@ -127,7 +131,8 @@ void service_tick(struct service *s, uint64_t now_ns)
 void service_reloading(struct service *s, uint64_t now_ns)
 {
     (void)s;
-    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_ns / CLOCK_NS_PER_US));
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+               (unsigned long long)(now_ns / CLOCK_NS_PER_US));
 }
 
 void service_reloaded(struct service *s)
@@ -139,6 +144,7 @@ void service_reloaded(struct service *s)
 void service_stopping(struct service *s, uint64_t limit_ns)
 {
     if (!s->stopping)
-        sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu", (unsigned long long)(limit_ns / CLOCK_NS_PER_US));
+        sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu",
+                   (unsigned long long)(limit_ns / CLOCK_NS_PER_US));
     s->stopping = true;
 }

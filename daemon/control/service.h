@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon as a service of systemd: readiness, status line, watchdog, sockets that systemd holds. Without systemd every call does
- * nothing. Control thread; the only user of libsystemd here.
+ * The daemon as a service of systemd: readiness, status line, watchdog, sockets that systemd holds.
+ * Without systemd every call does nothing. Control thread; the only user of libsystemd here.
  */
 #pragma once
 
@@ -15,10 +15,11 @@ struct service;
 struct service *service_new(struct node *node);
 void service_free(struct service *s);
 
-/* The listening Unix socket of this name (FileDescriptorName=) that systemd passed, or -1. It is handed out once. */
+/* The listening Unix socket of this name (FileDescriptorName=) that systemd passed, or -1. It is
+ * handed out once. */
 int service_socket(struct service *s, const char *name);
-/* Once a second: tells that the daemon is ready once every channel thread has moved, how it is, and that it lives: the watchdog is
- * only fed when every channel thread moved since the last time. */
+/* Once a second: tells that the daemon is ready once every channel thread has moved, how it is, and
+ * that it lives: the watchdog is only fed when every channel thread moved since the last time. */
 void service_tick(struct service *s, uint64_t now_ns);
 void service_reloading(struct service *s, uint64_t now_ns);
 void service_reloaded(struct service *s);

@@ -21,15 +21,17 @@
 
 /* A connection says within this time what it is. */
 #define FIRST_FRAME_NS (10 * CLOCK_NS_PER_S)
-/* Frames of ranks are small; what mpiexec sends may hold the environment and a long command line. */
+/* Frames of ranks are small; what mpiexec sends may hold the environment and a long command
+ * line. */
 #define RANK_FRAME_BYTES  1024u
 #define SMALL_FRAME_BYTES 65536u
-/* One user's connections that may send a large first frame at the same time: a bound for the memory that strangers can take. */
-#define MAX_LARGE_NEW 16u
-#define RANK_QUEUE_BYTES  (64u << 10)
+/* One user's connections that may send a large first frame at the same time: a bound for the memory
+ * that strangers can take. */
+#define MAX_LARGE_NEW      16u
+#define RANK_QUEUE_BYTES   (64u << 10)
 #define CLIENT_QUEUE_BYTES (512u << 20) /* 1 MiB per node of the job may be under way */
 #define CLIENT_DRAIN_BYTES (256u << 10)
-#define ACCEPT_BATCH 64
+#define ACCEPT_BATCH       64
 
 enum session_kind { SESSION_NEW, SESSION_RANK, SESSION_MPIEXEC };
 
@@ -83,7 +85,8 @@ int session_send(struct session *s, uint16_t type, const ProtobufCMessage *msg)
         return -EPIPE;
     int rc = stream_send_msg(s->stream, type, msg);
     if (rc == -ENOBUFS)
-        log_warn("mpiexec %d does not take its output, %zu bytes wait, dropping", (int)s->pid, stream_queued(s->stream));
+        log_warn("mpiexec %d does not take its output, %zu bytes wait, dropping", (int)s->pid,
+                 stream_queued(s->stream));
     return rc;
 }
 
@@ -120,10 +123,11 @@ static int on_attach(struct session *s, const uint8_t *body, uint32_t len)
     if (len != sizeof req || s->kind != SESSION_NEW)
         return -EPROTO;
     memcpy(&req, body, sizeof req);
-    int error = jobs_attach(s->sessions->node->jobs, s, &req, s->uid, s->pid, &reply, fds, &n_fds, &s->job, &s->local);
+    int error = jobs_attach(s->sessions->node->jobs, s, &req, s->uid, s->pid, &reply, fds, &n_fds,
+                            &s->job, &s->local);
     if (error != 0) {
-        log_notice("process %d of user %u cannot attach as rank %u of job %016llx: %s", (int)s->pid, (unsigned)s->uid,
-                   req.world_rank, (unsigned long long)req.job, reply.text);
+        log_notice("process %d of user %u cannot attach as rank %u of job %016llx: %s", (int)s->pid,
+                   (unsigned)s->uid, req.world_rank, (unsigned long long)req.job, reply.text);
         stream_send(s->stream, ATTACH_REPLY, &reply, sizeof reply);
         session_finish(s);
         return 0;
@@ -145,7 +149,8 @@ static int on_rank_frame(struct session *s, uint16_t type, const uint8_t *body, 
         struct attach_abort abort_request;
         memcpy(&abort_request, body, sizeof abort_request);
         abort_request.text[sizeof abort_request.text - 1] = '\0';
-        /* The text goes to logs and terminals, and as protobuf string through other daemons: printable characters only. */
+        /* The text goes to logs and terminals, and as protobuf string through other daemons:
+         * printable characters only. */
         for (char *p = abort_request.text; *p; p++)
             if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
                 *p = '?';
@@ -221,8 +226,9 @@ static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len)
         rc = on_mpiexec_frame(s, type, body, len);
     }
     if (rc == -EPROTO)
-        log_warn("client process %d of user %u sent a frame of type %u that cannot be, closing its connection", (int)s->pid,
-                 (unsigned)s->uid, type);
+        log_warn("client process %d of user %u sent a frame of type %u that cannot be, closing its "
+                 "connection",
+                 (int)s->pid, (unsigned)s->uid, type);
     return rc;
 }
 
@@ -234,7 +240,8 @@ static void on_closed(void *ctx, int error)
     if (error)
         log_info("connection of process %d: %s", (int)s->pid, strerror(error));
     if (home)
-        homes_on_client_gone(s->sessions->node->homes, home); /* frees the session through client_done */
+        homes_on_client_gone(s->sessions->node->homes,
+                             home); /* frees the session through client_done */
     else {
         if (s->kind == SESSION_RANK && s->job)
             job_on_disconnect(s->job, s->local);
@@ -251,7 +258,8 @@ static void on_drained(void *ctx)
         homes_on_client_drained(s->sessions->node->homes, home);
 }
 
-static const struct stream_ops ops = {.frame = on_frame, .closed = on_closed, .drained = on_drained};
+static const struct stream_ops ops = {
+    .frame = on_frame, .closed = on_closed, .drained = on_drained};
 
 static void accept_one(struct sessions *all, int fd)
 {
@@ -265,7 +273,8 @@ static void accept_one(struct sessions *all, int fd)
     }
     if (all->n >= all->node->config.max_clients) {
         if (!all->full)
-            log_warn("more than %u connections to the client socket (max_clients), refusing", all->n);
+            log_warn("more than %u connections to the client socket (max_clients), refusing",
+                     all->n);
         all->full = true;
         close(fd);
         return;
@@ -286,8 +295,9 @@ static void accept_one(struct sessions *all, int fd)
     s->gid = cred.gid;
     s->pid = cred.pid;
     s->since_ns = clock_now_ns();
-    s->stream = stream_new(all->node->base, fd, &ops, s, n_new < MAX_LARGE_NEW ? FRAME_MAX_BYTES : SMALL_FRAME_BYTES,
-                           CLIENT_QUEUE_BYTES);
+    s->stream =
+        stream_new(all->node->base, fd, &ops, s,
+                   n_new < MAX_LARGE_NEW ? FRAME_MAX_BYTES : SMALL_FRAME_BYTES, CLIENT_QUEUE_BYTES);
     if (!s->stream) {
         close(fd);
         free(s);
@@ -343,7 +353,8 @@ struct sessions *sessions_new(struct node *node, int listen_fd)
     list_init(&all->all);
     all->accept_event = event_new(node->base, listen_fd, EV_READ | EV_PERSIST, on_accept, all);
     all->sweep = event_new(node->base, -1, EV_PERSIST, on_sweep, all);
-    if (!all->accept_event || !all->sweep || event_add(all->accept_event, NULL) < 0 || event_add(all->sweep, &every) < 0) {
+    if (!all->accept_event || !all->sweep || event_add(all->accept_event, NULL) < 0 ||
+        event_add(all->sweep, &every) < 0) {
         sessions_free(all);
         return NULL;
     }

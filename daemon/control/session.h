@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections to the client socket: ranks (proto/attach.h) and mpiexec (proto/control.proto). The first frame tells which. What a
- * client is allowed to do follows from the credentials that the kernel gives for its socket, never from what it says. Control thread.
+ * Connections to the client socket: ranks (proto/attach.h) and mpiexec (proto/control.proto). The
+ * first frame tells which. What a client is allowed to do follows from the credentials that the
+ * kernel gives for its socket, never from what it says. Control thread.
  */
 #pragma once
 

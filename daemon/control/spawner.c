@@ -16,11 +16,11 @@
 #include "base/log.h"
 #include "daemon/control/stream.h"
 
-#define SPAWNER_FD        3
-#define MAX_FRAME_BYTES   65536u
-#define MAX_QUEUE_BYTES   (256u << 20) /* the environments of 256 ranks of several jobs */
-#define RESTART_PAUSE_S   1
-#define END_TIMEOUT_NS    (5 * CLOCK_NS_PER_S)
+#define SPAWNER_FD      3
+#define MAX_FRAME_BYTES 65536u
+#define MAX_QUEUE_BYTES (256u << 20) /* the environments of 256 ranks of several jobs */
+#define RESTART_PAUSE_S 1
+#define END_TIMEOUT_NS  (5 * CLOCK_NS_PER_S)
 
 struct spawner {
     struct event_base *base;
@@ -54,9 +54,11 @@ int spawner_start(const char *path, bool again, pid_t *ret_pid, int *ret_fd)
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
-    /* A process group of its own: Ctrl-C at a daemon in the foreground is the daemon's to handle. */
+    /* A process group of its own: Ctrl-C at a daemon in the foreground is the daemon's to
+     * handle. */
     posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                        POSIX_SPAWN_SETPGROUP);
     int rc = -posix_spawn(ret_pid, path, &actions, &attr, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attr);
@@ -146,22 +148,23 @@ static void on_closed(void *ctx, int error)
     struct spawner *s = ctx;
     struct timeval pause = {.tv_sec = RESTART_PAUSE_S};
 
-    log_error("spawner %d died%s%s, every rank on this node is lost", (int)s->pid, error ? ": " : "",
-              error ? strerror(error) : "");
+    log_error("spawner %d died%s%s, every rank on this node is lost", (int)s->pid,
+              error ? ": " : "", error ? strerror(error) : "");
     stream_free(s->stream);
     s->stream = NULL;
     reap(s->pid);
     s->pid = 0;
     s->ops->lost(s->ctx);
-    /* At once, since the new one also ends what the ranks left behind; but not as fast as it can die. */
+    /* At once, since the new one also ends what the ranks left behind; but not as fast as it can
+     * die. */
     if (s->restarted_ns == 0 || clock_now_ns() - s->restarted_ns > RESTART_PAUSE_S * CLOCK_NS_PER_S)
         on_restart_timer(-1, 0, s);
     else
         evtimer_add(s->restart, &pause);
 }
 
-struct spawner *spawner_new(struct event_base *base, const char *path, pid_t pid, int fd, const struct spawner_ops *ops,
-                            void *ctx)
+struct spawner *spawner_new(struct event_base *base, const char *path, pid_t pid, int fd,
+                            const struct spawner_ops *ops, void *ctx)
 {
     struct spawner *s = calloc(1, sizeof *s);
 
@@ -173,7 +176,8 @@ struct spawner *spawner_new(struct event_base *base, const char *path, pid_t pid
     s->ops = ops;
     s->ctx = ctx;
     s->restart = evtimer_new(base, on_restart_timer, s);
-    s->stream = s->restart ? stream_new(base, fd, &stream_ops, s, MAX_FRAME_BYTES, MAX_QUEUE_BYTES) : NULL;
+    s->stream =
+        s->restart ? stream_new(base, fd, &stream_ops, s, MAX_FRAME_BYTES, MAX_QUEUE_BYTES) : NULL;
     if (!s->stream) {
         if (s->restart)
             event_free(s->restart);

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-static int fill_children(struct start *s, size_t position, Motet__Placement *const *placements, size_t n)
+static int fill_children(struct start *s, size_t position, Motet__Placement *const *placements,
+                         size_t n)
 {
     for (size_t step = 1; position + step <= n && (position & step) == 0; step <<= 1) {
         if (s->n_children == START_MAX_CHILDREN)
@@ -21,7 +22,8 @@ int start_init_root(struct start *s, Motet__Placement *const *placements, size_t
     return fill_children(s, 0, placements, n);
 }
 
-int start_init(struct start *s, uint32_t own_id, uint32_t home_id, Motet__Placement *const *placements, size_t n)
+int start_init(struct start *s, uint32_t own_id, uint32_t home_id,
+               Motet__Placement *const *placements, size_t n)
 {
     size_t position = 1;
 

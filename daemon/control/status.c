@@ -20,13 +20,13 @@
 #include "daemon/node.h"
 #include "proto/control.pb-c.h"
 
-#define STATUS_VERSION    1
-#define MAX_LINE_BYTES    16384u
-#define MAX_OUTPUT_BYTES  (64u << 20)
-#define ROWS_PER_REPLY    1000u
-#define MAX_QUERIES       64u
+#define STATUS_VERSION     1
+#define MAX_LINE_BYTES     16384u
+#define MAX_OUTPUT_BYTES   (64u << 20)
+#define ROWS_PER_REPLY     1000u
+#define MAX_QUERIES        64u
 #define MAX_CLIENT_QUERIES 8u
-#define ANSWER_LIMIT_S    2
+#define ANSWER_LIMIT_S     2
 
 struct status_client {
     struct list link;
@@ -90,8 +90,8 @@ static void send_reply(struct status_client *c, json_t *reply)
 
 static void send_error(struct status_client *c, json_t *id, const struct status_refusal *why)
 {
-    send_reply(c, json_pack("{s:i, s:O, s:b, s:{s:s, s:s}}", "version", STATUS_VERSION, "id", id, "ok", 0, "error", "code",
-                            why->code, "message", why->text));
+    send_reply(c, json_pack("{s:i, s:O, s:b, s:{s:s, s:s}}", "version", STATUS_VERSION, "id", id,
+                            "ok", 0, "error", "code", why->code, "message", why->text));
 }
 
 struct row_key {
@@ -131,7 +131,8 @@ static json_t *sort_rows(json_t *rows)
     for (size_t i = 0; i < n; i++) {
         json_t *row = json_array_get(rows, i);
         json_t *rank = json_object_get(row, "rank");
-        keys[i] = (struct row_key){row, text_of(row, "job"), text_of(row, "node"), rank ? json_integer_value(rank) : -1};
+        keys[i] = (struct row_key){row, text_of(row, "job"), text_of(row, "node"),
+                                   rank ? json_integer_value(rank) : -1};
     }
     qsort(keys, n, sizeof *keys, row_compare);
     for (size_t i = 0; i < n; i++)
@@ -141,9 +142,11 @@ static json_t *sort_rows(json_t *rows)
     return sorted;
 }
 
-static void send_rows(struct status_client *c, json_t *id, json_t *rows, json_t *errors, bool truncated)
+static void send_rows(struct status_client *c, json_t *id, json_t *rows, json_t *errors,
+                      bool truncated)
 {
-    json_t *reply = json_pack("{s:i, s:O, s:b, s:o}", "version", STATUS_VERSION, "id", id, "ok", 1, "data", rows);
+    json_t *reply = json_pack("{s:i, s:O, s:b, s:o}", "version", STATUS_VERSION, "id", id, "ok", 1,
+                              "data", rows);
 
     if (reply && json_array_size(errors) > 0)
         json_object_set(reply, "errors", errors);
@@ -171,8 +174,8 @@ static void add_error(struct query *q, uint32_t node_id, const char *code, const
 {
     const struct topology_node *t = topology_find(q->status->node->topology, node_id);
 
-    json_array_append_new(q->errors, json_pack("{s:s, s:s, s:s}", "node", t ? t->state->node : "?", "code", code, "message",
-                                               message));
+    json_array_append_new(q->errors, json_pack("{s:s, s:s, s:s}", "node", t ? t->state->node : "?",
+                                               "code", code, "message", message));
 }
 
 /* The one node that was asked gave nothing but a reason: that is the answer. */
@@ -180,7 +183,8 @@ static void send_node_error(struct status_client *c, json_t *id, json_t *error)
 {
     struct status_refusal why = {.code = text_of(error, "code")};
 
-    snprintf(why.text, sizeof why.text, "node %.55s: %.130s", text_of(error, "node"), text_of(error, "message"));
+    snprintf(why.text, sizeof why.text, "node %.55s: %.130s", text_of(error, "node"),
+             text_of(error, "message"));
     send_error(c, id, &why);
 }
 
@@ -194,7 +198,8 @@ static void query_finish(struct query *q)
     }
     for (size_t i = 0; i < q->n_pending; i++)
         add_error(q, q->pending[i], "no_answer", "no answer within 2 s");
-    if (json_array_size(q->errors) > 0 && json_array_size(q->rows) == 0 && (q->is_set || q->of_one_node)) {
+    if (json_array_size(q->errors) > 0 && json_array_size(q->rows) == 0 &&
+        (q->is_set || q->of_one_node)) {
         send_node_error(c, q->client_id, json_array_get(q->errors, 0));
     } else if (q->is_set && json_array_size(q->rows) == 0) {
         struct status_refusal why;
@@ -217,7 +222,8 @@ static void on_query_timer(evutil_socket_t fd, short what, void *ctx)
 }
 
 /* True if this node is to be asked. */
-static bool wanted(const struct node *node, const struct topology_node *t, const struct status_request *request)
+static bool wanted(const struct node *node, const struct topology_node *t,
+                   const struct status_request *request)
 {
     if (t->node_id == node->id)
         return false;
@@ -240,8 +246,10 @@ static size_t query_send(struct query *q, const struct status_request *request, 
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
         if (!wanted(node, t, request))
             continue;
-        int rc = t->reachable ? mail_send_msg(node->mail, t->node_id, MOTET__FRAME_TYPE__STATUS_QUERY, &msg.base, clock_now_ns())
-                              : -EHOSTUNREACH;
+        int rc = t->reachable
+                     ? mail_send_msg(node->mail, t->node_id, MOTET__FRAME_TYPE__STATUS_QUERY,
+                                     &msg.base, clock_now_ns())
+                     : -EHOSTUNREACH;
         if (rc == 0)
             q->pending[q->n_pending++] = t->node_id;
         else
@@ -285,7 +293,9 @@ static void on_line(struct status_client *c, const char *line)
     struct status_refusal why = {0};
     json_error_t error;
     json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, &error);
-    json_t *id = json && json_is_object(json) && json_object_get(json, "id") ? json_incref(json_object_get(json, "id")) : json_null();
+    json_t *id = json && json_is_object(json) && json_object_get(json, "id")
+                     ? json_incref(json_object_get(json, "id"))
+                     : json_null();
 
     if (!json)
         status_refuse(&why, "bad_request", error.text);
@@ -301,7 +311,9 @@ static void on_line(struct status_client *c, const char *line)
         status_refuse(&why, "not_found", "no such node");
     bool here = !request.node || strcmp(request.node, node->config.name) == 0;
     bool truncated = false;
-    json_t *rows = why.code ? NULL : here ? status_request_answer(node, &request, &truncated, &why) : json_array();
+    json_t *rows = why.code ? NULL
+                   : here   ? status_request_answer(node, &request, &truncated, &why)
+                            : json_array();
     struct query *q = rows ? query_new(c, id) : NULL;
     if (!q) {
         if (!why.code)
@@ -366,13 +378,15 @@ void status_on_reply(struct status *s, uint32_t src_node, const uint8_t *body, u
 }
 
 /* A piece of the rows, or why there are none. */
-static void reply_mail(struct node *node, uint32_t dst, Motet__StatusReply msg, json_t *rows, bool last)
+static void reply_mail(struct node *node, uint32_t dst, Motet__StatusReply msg, json_t *rows,
+                       bool last)
 {
     char *text = rows ? json_dumps(rows, JSON_COMPACT) : NULL;
 
     msg.last = last;
     msg.rows = text;
-    int rc = mail_send_msg(node->mail, dst, MOTET__FRAME_TYPE__STATUS_REPLY, &msg.base, clock_now_ns());
+    int rc =
+        mail_send_msg(node->mail, dst, MOTET__FRAME_TYPE__STATUS_REPLY, &msg.base, clock_now_ns());
     if (rc < 0)
         log_warn("status rows for node %08x are lost: %s", dst, strerror(-rc));
     free(text);
@@ -383,7 +397,8 @@ void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, 
     Motet__StatusQuery *msg = motet__status_query__unpack(NULL, len, body);
     struct status_request request;
     struct status_refusal why = {0};
-    json_t *json = msg && strlen(msg->request) <= MAX_LINE_BYTES ? json_loads(msg->request, 0, NULL) : NULL;
+    json_t *json =
+        msg && strlen(msg->request) <= MAX_LINE_BYTES ? json_loads(msg->request, 0, NULL) : NULL;
     json_t *rows = NULL;
     Motet__StatusReply reply = MOTET__STATUS_REPLY__INIT;
     bool truncated = false;
@@ -418,8 +433,8 @@ void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, 
 
 /* ---- clients ---- */
 
-/* Works off the lines that are there, as far as the limit of open questions allows; frees a client that has sent its last line when
- * everything is answered and written. */
+/* Works off the lines that are there, as far as the limit of open questions allows; frees a client
+ * that has sent its last line when everything is answered and written. */
 static void client_run(struct status_client *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
@@ -428,14 +443,17 @@ static void client_run(struct status_client *c)
     if (c->busy)
         return;
     c->busy = true;
-    while (c->n_queries < MAX_CLIENT_QUERIES && (line = evbuffer_readln(in, NULL, EVBUFFER_EOL_CRLF)) != NULL) {
+    while (c->n_queries < MAX_CLIENT_QUERIES &&
+           (line = evbuffer_readln(in, NULL, EVBUFFER_EOL_CRLF)) != NULL) {
         if (line[0] != '\0')
             on_line(c, line);
         free(line);
     }
     c->busy = false;
-    if (evbuffer_get_length(in) >= MAX_LINE_BYTES && evbuffer_search_eol(in, NULL, NULL, EVBUFFER_EOL_CRLF).pos < 0) {
-        log_info("a client of the status socket sent a line of more than %u bytes, closing", MAX_LINE_BYTES);
+    if (evbuffer_get_length(in) >= MAX_LINE_BYTES &&
+        evbuffer_search_eol(in, NULL, NULL, EVBUFFER_EOL_CRLF).pos < 0) {
+        log_info("a client of the status socket sent a line of more than %u bytes, closing",
+                 MAX_LINE_BYTES);
         bufferevent_disable(c->bev, EV_READ);
         evbuffer_drain(in, evbuffer_get_length(in));
         c->ended = true;
@@ -485,10 +503,12 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
     if (fd < 0)
         return;
     struct status_client *c = NULL;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && s->n_clients < s->node->config.max_clients)
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+        s->n_clients < s->node->config.max_clients)
         c = calloc(1, sizeof *c);
     if (c)
-        c->bev = bufferevent_socket_new(s->node->base, fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+        c->bev = bufferevent_socket_new(s->node->base, fd,
+                                        BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (!c || !c->bev) {
         close(fd);
         free(c);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The status socket: one JSON object per line both ways (proto/status.schema.json). A request is answered from this node's
- * knowledge, or from all nodes', which are asked by mail; one that does not answer in time is named in the reply. Who may see what
- * follows from the socket's credentials. Control thread; jansson lives in the status files only.
+ * The status socket: one JSON object per line both ways (proto/status.schema.json). A request is
+ * answered from this node's knowledge, or from all nodes', which are asked by mail; one that does
+ * not answer in time is named in the reply. Who may see what follows from the socket's credentials.
+ * Control thread; jansson lives in the status files only.
  *
  *     {"get":"queues","job":"4049c22c81710001","rank":3,"id":1}
  *     {"version":1,"id":1,"ok":true,"data":[...]}

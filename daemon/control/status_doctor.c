@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this node finds wrong with itself, a row for each thing looked at: how it is, and what to do about it. What only several nodes
- * together show (versions, clocks) motetctl compares from the row "daemon". Called by status_rows.c. Control thread.
+ * What this node finds wrong with itself, a row for each thing looked at: how it is, and what to do
+ * about it. What only several nodes together show (versions, clocks) motetctl compares from the row
+ * "daemon". Called by status_rows.c. Control thread.
  */
 #include <errno.h>
 #include <ifaddrs.h>
@@ -49,7 +50,8 @@ static void say(const struct report *r, const char *state, const char *advice, c
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    json_array_append_new(r->rows, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "node", r->node->config.name, "check", r->check, "state",
+    json_array_append_new(r->rows, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "node",
+                                             r->node->config.name, "check", r->check, "state",
                                              state, "text", text, "advice", advice));
 }
 
@@ -59,11 +61,12 @@ static void check_daemon(struct report *r)
 
     r->check = "daemon";
     clock_gettime(CLOCK_REALTIME, &now);
-    json_array_append_new(r->rows,
-                          json_pack("{s:s, s:s, s:s, s:s, s:n, s:s, s:I}", "node", r->node->config.name, "check", r->check, "state",
-                                    r->node->draining ? "warn" : "ok", "text", r->node->draining ? "it is ending" : "it runs",
-                                    "advice", "version", NODE_SOFTWARE, "clock_ms",
-                                    (json_int_t)now.tv_sec * 1000 + now.tv_nsec / 1000000));
+    json_array_append_new(
+        r->rows, json_pack("{s:s, s:s, s:s, s:s, s:n, s:s, s:I}", "node", r->node->config.name,
+                           "check", r->check, "state", r->node->draining ? "warn" : "ok", "text",
+                           r->node->draining ? "it is ending" : "it runs", "advice", "version",
+                           NODE_SOFTWARE, "clock_ms",
+                           (json_int_t)now.tv_sec * 1000 + now.tv_nsec / 1000000));
     if (r->node->fenced && !r->node->config.fenced)
         say(r, "warn", "allow membarrier(2) in its container or seccomp filter",
             "membarrier(2) is forbidden: messages within the node are slower");
@@ -123,26 +126,32 @@ static void check_host(struct report *r)
 
     r->check = "spawner";
     if (access(r->node->config.spawner, X_OK) < 0)
-        say(r, "fail", "install it, or correct `spawner` in [node]", "%s: %s", r->node->config.spawner, strerror(errno));
+        say(r, "fail", "install it, or correct `spawner` in [node]", "%s: %s",
+            r->node->config.spawner, strerror(errno));
     else
         say(r, "ok", NULL, "%s", r->node->config.spawner);
     r->check = "limits";
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FEW_FILES)
-        say(r, "warn", "raise LimitNOFILE of the service (ulimit -n)", "%llu open files: too few for a job of 64 ranks",
-            (unsigned long long)files.rlim_cur);
+        say(r, "warn", "raise LimitNOFILE of the service (ulimit -n)",
+            "%llu open files: too few for a job of 64 ranks", (unsigned long long)files.rlim_cur);
     else
         say(r, "ok", NULL, "%llu open files", (unsigned long long)files.rlim_cur);
     for (uint32_t ch = 0; ch < fabric_n_channels(r->node->fabric); ch++) {
         const char *provider = fabric_provider(r->node->fabric, ch);
-        bool registers = !strstr(provider, "tcp") && !strstr(provider, "udp") && strcmp(provider, "net") != 0;
-        if (registers && getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur < FEW_LOCKED_BYTES)
-            say(r, "fail", "raise LimitMEMLOCK of the service (ulimit -l)", "%llu KiB may be locked: too little for provider %s",
+        bool registers =
+            !strstr(provider, "tcp") && !strstr(provider, "udp") && strcmp(provider, "net") != 0;
+        if (registers && getrlimit(RLIMIT_MEMLOCK, &locked) == 0 &&
+            locked.rlim_cur < FEW_LOCKED_BYTES)
+            say(r, "fail", "raise LimitMEMLOCK of the service (ulimit -l)",
+                "%llu KiB may be locked: too little for provider %s",
                 (unsigned long long)locked.rlim_cur >> 10, provider);
     }
     FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
     if (f && fread(&scope, 1, 1, f) == 1 && scope > '0')
         say(r, "warn", "sysctl kernel.yama.ptrace_scope=0",
-            "ptrace_scope is %c: ranks may not read one another's memory, and large messages within the node take two copies", scope);
+            "ptrace_scope is %c: ranks may not read one another's memory, and large messages "
+            "within the node take two copies",
+            scope);
     if (f)
         fclose(f);
     r->check = "cores";
@@ -150,7 +159,8 @@ static void check_host(struct report *r)
     for (const struct job *job = jobs_first(r->node->jobs); job; job = job->hh.next)
         n_ranks += job->n_local;
     if (n_ranks > (uint32_t)thread_n_cores())
-        say(r, "warn", "start fewer ranks here (-ppn)", "%u ranks share %d cores", n_ranks, thread_n_cores());
+        say(r, "warn", "start fewer ranks here (-ppn)", "%u ranks share %d cores", n_ranks,
+            thread_n_cores());
 }
 
 static const struct ifaddrs *interface_find(const struct ifaddrs *all, const char *name)
@@ -172,15 +182,17 @@ static void check_channels(struct report *r)
         const struct ifaddrs *found = interface_find(all, c->resolved_interface);
         unsigned flags = found ? found->ifa_flags : 0;
         if (!fabric_alive(r->node->fabric, ch))
-            say(r, "fail", "look into the daemon's log, then restart it", "%s on %s has failed", c->name, c->resolved_interface);
+            say(r, "fail", "look into the daemon's log, then restart it", "%s on %s has failed",
+                c->name, c->resolved_interface);
         else if (!found)
-            say(r, "fail", "bring the interface back, then restart the daemon", "%s: interface %s is gone", c->name,
-                c->resolved_interface);
+            say(r, "fail", "bring the interface back, then restart the daemon",
+                "%s: interface %s is gone", c->name, c->resolved_interface);
         else if (!(flags & IFF_UP) || !(flags & IFF_RUNNING))
-            say(r, "fail", "plug in the cable, or: ip link set up", "%s: interface %s is %s", c->name, c->resolved_interface,
-                flags & IFF_UP ? "without a carrier" : "down");
+            say(r, "fail", "plug in the cable, or: ip link set up", "%s: interface %s is %s",
+                c->name, c->resolved_interface, flags & IFF_UP ? "without a carrier" : "down");
         else
-            say(r, "ok", NULL, "%s on %s (%s), network %s", c->name, c->resolved_interface, c->address, c->network);
+            say(r, "ok", NULL, "%s on %s (%s), network %s", c->name, c->resolved_interface,
+                c->address, c->network);
     }
     freeifaddrs(all);
 }
@@ -205,14 +217,18 @@ static void check_links(struct report *r)
         bool again = false;
         for (int before = 0; before < ch; before++)
             again |= strcmp(r->node->config.channels[before].network, network) == 0;
-        for (struct topology_node *t = topology_first(r->node->topology); !again && t; t = t->hh.next) {
+        for (struct topology_node *t = topology_first(r->node->topology); !again && t;
+             t = t->hh.next) {
             if (t->node_id == r->node->id || t->lost || !on_network(t, network))
                 continue;
             if (!mesh_find(r->node->mesh, t->node_id, network))
-                say(r, "fail", "look at the cable, the switch, and a firewall (port of the channel, TCP)",
+                say(r, "fail",
+                    "look at the cable, the switch, and a firewall (port of the channel, TCP)",
                     "no control connection to node %s on network %s", t->state->node, network);
             else if (!self || !topology_adjacency(self, t->node_id, network))
-                say(r, "fail", "look into the daemon's log; a firewall may let the control port through and not the provider's",
+                say(r, "fail",
+                    "look into the daemon's log; a firewall may let the control port through and "
+                    "not the provider's",
                     "the channel cannot send to node %s on network %s", t->state->node, network);
             else
                 n_up++;

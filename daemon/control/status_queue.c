@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks, what they do and their queues, read from the job segments while the ranks run, hang or are stopped. Nothing in a segment is believed:
- * every value is copied, checked and used from the copy; a record that changes while it is read is left out.
+ * Ranks, what they do and their queues, read from the job segments while the ranks run, hang or are
+ * stopped. Nothing in a segment is believed: every value is copied, checked and used from the copy;
+ * a record that changes while it is read is left out.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,11 @@
 #include "daemon/node.h"
 #include "proto/queue.h"
 
-static const char *const queue_names[QUEUE_N_STATES] = {
-    [QUEUE_POSTED] = "posted",   [QUEUE_UNEXPECTED] = "unexpected",         [QUEUE_PENDING] = "pending",
-    [QUEUE_RENDEZVOUS_OUT] = "rendezvous_out", [QUEUE_RENDEZVOUS_IN] = "rendezvous_in"};
+static const char *const queue_names[QUEUE_N_STATES] = {[QUEUE_POSTED] = "posted",
+                                                        [QUEUE_UNEXPECTED] = "unexpected",
+                                                        [QUEUE_PENDING] = "pending",
+                                                        [QUEUE_RENDEZVOUS_OUT] = "rendezvous_out",
+                                                        [QUEUE_RENDEZVOUS_IN] = "rendezvous_in"};
 
 static const char *const rank_states[] = {[JOB_RANK_PLANNED] = "planned",
                                           [JOB_RANK_STARTING] = "starting",
@@ -41,8 +44,10 @@ static const char *process_state(pid_t pid, json_int_t *ret_cpu_ms)
     /* The name in parentheses may hold anything, blanks and parentheses included. */
     const char *end = strrchr(text, ')');
     unsigned long long user, system;
-    if (end && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) == 2)
-        *ret_cpu_ms = (json_int_t)((user + system) * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK));
+    if (end && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
+                      &system) == 2)
+        *ret_cpu_ms =
+            (json_int_t)((user + system) * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK));
     switch (end && end[1] ? end[2] : '?') {
     case 'R':
         return "running";
@@ -62,7 +67,8 @@ static const char *process_state(pid_t pid, json_int_t *ret_cpu_ms)
     }
 }
 
-static bool job_visible(const struct node *node, const struct job *job, const struct status_request *q)
+static bool job_visible(const struct node *node, const struct job *job,
+                        const struct status_request *q)
 {
     if (job->state == JOB_CLOSING || (q->has_job && job->id != q->job))
         return false;
@@ -84,7 +90,8 @@ static json_int_t counter(const _Atomic uint64_t *c)
 
 static json_int_t age_ms(uint64_t since_ns, uint64_t now_ns)
 {
-    return since_ns == 0 || since_ns > now_ns ? 0 : (json_int_t)((now_ns - since_ns) / CLOCK_NS_PER_MS);
+    return since_ns == 0 || since_ns > now_ns ? 0
+                                              : (json_int_t)((now_ns - since_ns) / CLOCK_NS_PER_MS);
 }
 
 static json_t *rank_row(const struct job *job, uint32_t local, uint64_t now_ns)
@@ -92,7 +99,10 @@ static json_t *rank_row(const struct job *job, uint32_t local, uint64_t now_ns)
     const struct job_rank *r = &job->ranks[local];
     const struct segment_rank *s = segment_rank_at(job->segment, &job->layout, local);
     pid_t pid = r->attached_pid ? r->attached_pid : r->pid;
-    const char *mpi = r->detached ? "finalized" : r->gone_ns ? "gone" : r->entered ? "attached" : "none";
+    const char *mpi = r->detached  ? "finalized"
+                      : r->gone_ns ? "gone"
+                      : r->entered ? "attached"
+                                   : "none";
     char function[CALLS_FUNCTION];
     uint64_t since_ns = 0;
     json_int_t cpu_ms = 0;
@@ -102,14 +112,17 @@ static json_t *rank_row(const struct job *job, uint32_t local, uint64_t now_ns)
 
     if (!in_call)
         since_ns = atomic_load_explicit(&s->waiting_since_ns, memory_order_relaxed);
-    return json_pack("{s:o, s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:b, s:I, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "job",
-                     job_id(job), "rank", (int)r->world, "node", job->node->config.name, "local", (int)local, "pid", (int)pid,
-                     "state", rank_states[r->state], "process", process, "mpi", mpi, "waiting", waiting, "waiting_ms",
-                     waiting ? age_ms(since_ns, now_ns) : (json_int_t)0, "call", in_call ? function : NULL, "cpu_ms", cpu_ms,
-                     "sent_messages", counter(&s->sent_msgs), "sent_bytes", counter(&s->sent_bytes), "received_messages",
-                     counter(&s->recv_msgs), "received_bytes", counter(&s->recv_bytes), "rendezvous_out",
-                     counter(&s->rendezvous_out), "rendezvous_in", counter(&s->rendezvous_in), "polls", counter(&s->polls),
-                     "sleeps", counter(&s->sleeps));
+    return json_pack(
+        "{s:o, s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:b, s:I, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:I, s:I, s:I}",
+        "job", job_id(job), "rank", (int)r->world, "node", job->node->config.name, "local",
+        (int)local, "pid", (int)pid, "state", rank_states[r->state], "process", process, "mpi", mpi,
+        "waiting", waiting, "waiting_ms", waiting ? age_ms(since_ns, now_ns) : (json_int_t)0,
+        "call", in_call ? function : NULL, "cpu_ms", cpu_ms, "sent_messages",
+        counter(&s->sent_msgs), "sent_bytes", counter(&s->sent_bytes), "received_messages",
+        counter(&s->recv_msgs), "received_bytes", counter(&s->recv_bytes), "rendezvous_out",
+        counter(&s->rendezvous_out), "rendezvous_in", counter(&s->rendezvous_in), "polls",
+        counter(&s->polls), "sleeps", counter(&s->sleeps));
 }
 
 void status_queue_ranks(struct node *node, const struct status_request *q, json_t *rows)
@@ -140,27 +153,32 @@ static bool read_record(const struct queue_record *shared, struct queue_record *
     copy->done_bytes = __atomic_load_n(&shared->done_bytes, __ATOMIC_ACQUIRE);
     copy->since_ns = __atomic_load_n(&shared->since_ns, __ATOMIC_ACQUIRE);
     copy->peer_world = __atomic_load_n(&shared->peer_world, __ATOMIC_ACQUIRE);
-    /* The acquire loads above keep this one after them. A record that was freed and taken again in between in the same state is still a
-     * record of this rank; the copy may then mix two of them, which only a display sees. */
+    /* The acquire loads above keep this one after them. A record that was freed and taken again in
+     * between in the same state is still a record of this rank; the copy may then mix two of them,
+     * which only a display sees. */
     atomic_thread_fence(memory_order_acquire);
     uint32_t after = atomic_load_explicit(&shared->state, memory_order_relaxed);
     atomic_store_explicit(&copy->state, before, memory_order_relaxed);
     return before == after;
 }
 
-static json_t *record_row(const struct job *job, uint32_t local, const struct queue_record *r, uint64_t now_ns)
+static json_t *record_row(const struct job *job, uint32_t local, const struct queue_record *r,
+                          uint64_t now_ns)
 {
     const char *queue = queue_names[atomic_load_explicit(&r->state, memory_order_relaxed)];
     json_t *peer = r->peer == QUEUE_ANY_SOURCE ? json_string("any") : json_integer(r->peer);
     json_t *tag = r->tag == QUEUE_ANY_TAG ? json_string("any") : json_integer(r->tag);
-    json_t *world = r->peer_world >= 0 && (uint32_t)r->peer_world < job->layout.shape.n_world ? json_integer(r->peer_world)
-                                                                                              : json_null();
+    json_t *world = r->peer_world >= 0 && (uint32_t)r->peer_world < job->layout.shape.n_world
+                        ? json_integer(r->peer_world)
+                        : json_null();
 
-    json_t *row = json_pack("{s:o, s:i, s:s, s:s, s:I, s:b, s:o, s:o, s:o, s:I, s:I, s:I}", "job", job_id(job), "rank",
-                            (int)job->ranks[local].world, "node", job->node->config.name, "queue", queue, "communicator",
-                            (json_int_t)(r->context & ~3u), "collective", (int)(r->context & 1), "peer", peer, "peer_world", world,
-                            "tag", tag, "bytes", (json_int_t)(r->bytes & INT64_MAX), "done_bytes",
-                            (json_int_t)(r->done_bytes & INT64_MAX), "age_ms", age_ms(r->since_ns, now_ns));
+    json_t *row =
+        json_pack("{s:o, s:i, s:s, s:s, s:I, s:b, s:o, s:o, s:o, s:I, s:I, s:I}", "job",
+                  job_id(job), "rank", (int)job->ranks[local].world, "node", job->node->config.name,
+                  "queue", queue, "communicator", (json_int_t)(r->context & ~3u), "collective",
+                  (int)(r->context & 1), "peer", peer, "peer_world", world, "tag", tag, "bytes",
+                  (json_int_t)(r->bytes & INT64_MAX), "done_bytes",
+                  (json_int_t)(r->done_bytes & INT64_MAX), "age_ms", age_ms(r->since_ns, now_ns));
     status_calls_name(row, job, local, r->context & ~3u);
     return row;
 }

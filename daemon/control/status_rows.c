@@ -19,7 +19,8 @@
 #include "daemon/control/topology.h"
 #include "daemon/node.h"
 
-static const char *const wait_names[] = {[WAIT_ADAPTIVE] = "adaptive", [WAIT_SPIN] = "spin", [WAIT_EVENT] = "event"};
+static const char *const wait_names[] = {
+    [WAIT_ADAPTIVE] = "adaptive", [WAIT_SPIN] = "spin", [WAIT_EVENT] = "event"};
 
 bool status_rows_privileged(const struct node *node, uid_t uid)
 {
@@ -50,11 +51,12 @@ static void rows_nodes(struct node *node, const struct status_request *q, json_t
         json_t *networks = json_array();
         for (size_t i = 0; i < t->state->n_endpoints; i++)
             json_array_append_new(networks, json_string(t->state->endpoints[i]->network));
-        json_array_append_new(rows, json_pack("{s:s, s:o, s:I, s:s, s:b, s:I, s:o, s:I}", "node", t->state->node, "node_id",
-                                              hex32(t->node_id), "epoch", (json_int_t)t->state->epoch, "state",
-                                              node_state(node, t), "draining", (int)t->state->draining, "cores",
-                                              (json_int_t)t->state->n_cores, "networks", networks, "hops",
-                                              (json_int_t)(r ? r->quick.n_hops : 0)));
+        json_array_append_new(
+            rows, json_pack("{s:s, s:o, s:I, s:s, s:b, s:I, s:o, s:I}", "node", t->state->node,
+                            "node_id", hex32(t->node_id), "epoch", (json_int_t)t->state->epoch,
+                            "state", node_state(node, t), "draining", (int)t->state->draining,
+                            "cores", (json_int_t)t->state->n_cores, "networks", networks, "hops",
+                            (json_int_t)(r ? r->quick.n_hops : 0)));
     }
 }
 
@@ -92,7 +94,8 @@ static void rows_networks(struct node *node, const struct status_request *q, jso
             append_once(json_object_get(row, "nodes"), t->state->node);
             if (strcmp(t->state->endpoints[i]->network, t->state->endpoints[0]->network) != 0 ||
                 (t->state->n_endpoints > 1 &&
-                 strcmp(t->state->endpoints[t->state->n_endpoints - 1]->network, t->state->endpoints[0]->network) != 0))
+                 strcmp(t->state->endpoints[t->state->n_endpoints - 1]->network,
+                        t->state->endpoints[0]->network) != 0))
                 append_once(json_object_get(row, "gateways"), t->state->node);
         }
     }
@@ -109,7 +112,8 @@ static void add_own_channel(struct node *node, uint32_t ch, json_t *row)
     json_object_set_new(row, "interface", json_string(c->resolved_interface));
     json_object_set_new(row, "mbytes_per_s", json_integer((json_int_t)c->mbytes_per_s));
     json_object_set_new(row, "wait_mode", json_string(wait_names[mode]));
-    json_object_set_new(row, "sleeps_by", json_string(info.caps & NET_CAP_WAIT ? "descriptor" : "timer"));
+    json_object_set_new(row, "sleeps_by",
+                        json_string(info.caps & NET_CAP_WAIT ? "descriptor" : "timer"));
     json_object_set_new(row, "max_datagram", json_integer(info.max_datagram));
     json_object_set_new(row, "alive", json_boolean(fabric_alive(node->fabric, ch)));
 }
@@ -120,9 +124,10 @@ static void rows_channels(struct node *node, const struct status_request *q, jso
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
         for (size_t i = 0; i < t->state->n_endpoints; i++) {
             const Motet__Endpoint *e = t->state->endpoints[i];
-            json_t *row = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I}", "node", t->state->node, "channel",
-                                    (json_int_t)e->channel, "network", e->network, "driver", e->driver, "provider", e->provider,
-                                    "address", e->control_host, "control_port", (json_int_t)e->control_port);
+            json_t *row = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I}", "node", t->state->node,
+                                    "channel", (json_int_t)e->channel, "network", e->network,
+                                    "driver", e->driver, "provider", e->provider, "address",
+                                    e->control_host, "control_port", (json_int_t)e->control_port);
             if (row && t->node_id == node->id && e->channel < fabric_n_channels(node->fabric))
                 add_own_channel(node, e->channel, row);
             json_array_append_new(rows, row);
@@ -141,11 +146,12 @@ static void add_own_link(struct node *node, uint32_t neighbour, const char *netw
         if (strcmp(node->config.channels[ch].network, network) != 0 ||
             !channel_link(fabric_channel(node->fabric, ch), (uint32_t)slot, &l))
             continue;
-        json_array_append_new(channels,
-                              json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "channel", (json_int_t)ch, "up", (int)l.up,
-                                        "queued", (json_int_t)l.queued, "in_driver", (json_int_t)l.in_driver, "rtt_us",
-                                        (json_int_t)l.rtt_us, "packets", (json_int_t)l.packets, "bytes", (json_int_t)l.bytes,
-                                        "errors", (json_int_t)l.errors));
+        json_array_append_new(
+            channels, json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "channel",
+                                (json_int_t)ch, "up", (int)l.up, "queued", (json_int_t)l.queued,
+                                "in_driver", (json_int_t)l.in_driver, "rtt_us",
+                                (json_int_t)l.rtt_us, "packets", (json_int_t)l.packets, "bytes",
+                                (json_int_t)l.bytes, "errors", (json_int_t)l.errors));
     }
     json_object_set_new(row, "channels", channels);
     const struct mesh_link *m = mesh_find(node->mesh, neighbour, network);
@@ -159,8 +165,9 @@ static void rows_links(struct node *node, const struct status_request *q, json_t
         for (size_t i = 0; i < t->state->n_links; i++) {
             const Motet__Adjacency *a = t->state->links[i];
             const struct topology_node *to = topology_find(node->topology, a->node_id);
-            json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I, s:b}", "from", t->state->node, "to", to ? to->state->node : "?",
-                                    "network", a->network, "rtt_us", (json_int_t)a->rtt_us, "mbytes_per_s",
+            json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I, s:b}", "from", t->state->node, "to",
+                                    to ? to->state->node : "?", "network", a->network, "rtt_us",
+                                    (json_int_t)a->rtt_us, "mbytes_per_s",
                                     (json_int_t)a->mbytes_per_s, "both_ways",
                                     to && topology_adjacency(to, t->node_id, a->network) != NULL);
             if (row && t->node_id == node->id)
@@ -191,9 +198,10 @@ static void rows_routes(struct node *node, const struct status_request *q, json_
         }
         for (uint32_t i = 0; r && i < r->n_wide; i++)
             json_array_append_new(wide, way_row(node->cluster, &r->wide[i]));
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:b, s:o, s:o}", "from", node->config.name, "to", t->state->node,
-                                              "reachable", r != NULL, "quick",
-                                              r ? way_row(node->cluster, &r->quick) : json_null(), "wide", wide));
+        json_array_append_new(
+            rows, json_pack("{s:s, s:s, s:b, s:o, s:o}", "from", node->config.name, "to",
+                            t->state->node, "reachable", r != NULL, "quick",
+                            r ? way_row(node->cluster, &r->quick) : json_null(), "wide", wide));
     }
 }
 
@@ -205,25 +213,30 @@ static void rows_jobs(struct node *node, const struct status_request *q, json_t 
 {
     uint64_t now_ns = clock_now_ns();
 
-    for (struct home *h = homes_first(node->homes); h && json_array_size(rows) < q->limit; h = h->hh.next) {
+    for (struct home *h = homes_first(node->homes); h && json_array_size(rows) < q->limit;
+         h = h->hh.next) {
         char id[32];
-        if ((q->has_job && h->id != q->job) || (h->uid != q->uid && !status_rows_privileged(node, q->uid)))
+        if ((q->has_job && h->id != q->job) ||
+            (h->uid != q->uid && !status_rows_privileged(node, q->uid)))
             continue;
         json_t *nodes = json_array();
         for (size_t n = 0; n < h->placement.n_placements; n++)
-            json_array_append_new(nodes, json_pack("{s:s, s:I}", "node", h->placement.placements[n]->node, "ranks",
-                                                   (json_int_t)h->placement.placements[n]->n_ranks));
+            json_array_append_new(
+                nodes, json_pack("{s:s, s:I}", "node", h->placement.placements[n]->node, "ranks",
+                                 (json_int_t)h->placement.placements[n]->n_ranks));
         snprintf(id, sizeof id, "%016llx", (unsigned long long)h->id);
         json_array_append_new(
-            rows, json_pack("{s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:o, s:I, s:s?}", "job", id, "name", h->name, "uid",
-                            (json_int_t)h->uid, "home", node->config.name, "state", home_states[h->state], "ranks",
-                            (json_int_t)h->n_ranks, "exited", (json_int_t)h->n_exited, "nodes", nodes, "age_ms",
+            rows, json_pack("{s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:o, s:I, s:s?}", "job", id,
+                            "name", h->name, "uid", (json_int_t)h->uid, "home", node->config.name,
+                            "state", home_states[h->state], "ranks", (json_int_t)h->n_ranks,
+                            "exited", (json_int_t)h->n_exited, "nodes", nodes, "age_ms",
                             (json_int_t)((now_ns - h->since_ns) / CLOCK_NS_PER_MS), "message",
                             h->message[0] ? h->message : NULL));
     }
 }
 
-/* Packets on their way: the flows from this node and what waits for its neighbours. They belong to the node, not to a job. */
+/* Packets on their way: the flows from this node and what waits for its neighbours. They belong to
+ * the node, not to a job. */
 static void rows_packets(struct node *node, json_t *rows)
 {
     struct count_flow f;
@@ -232,18 +245,23 @@ static void rows_packets(struct node *node, json_t *rows)
     for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
         const struct channel *channel = fabric_channel(node->fabric, ch);
         for (uint32_t slot = 1; slot < hops_n_slots(node->hops); slot++) {
-            const struct topology_node *t = topology_find(node->topology, hops_node_id(node->hops, slot));
+            const struct topology_node *t =
+                topology_find(node->topology, hops_node_id(node->hops, slot));
             const char *to = t ? t->state->node : "?";
             if (channel_flow(channel, slot, &f) && (f.in_flight > 0 || f.queued > 0))
-                json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "queue", "flow", "node",
-                                                      node->config.name, "to", to, "channel", (json_int_t)ch, "window",
-                                                      (json_int_t)f.window, "in_flight", (json_int_t)f.in_flight, "queued",
-                                                      (json_int_t)f.queued, "rtt_us", (json_int_t)f.srtt_us, "resent",
-                                                      (json_int_t)f.resent));
+                json_array_append_new(
+                    rows,
+                    json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "queue", "flow",
+                              "node", node->config.name, "to", to, "channel", (json_int_t)ch,
+                              "window", (json_int_t)f.window, "in_flight", (json_int_t)f.in_flight,
+                              "queued", (json_int_t)f.queued, "rtt_us", (json_int_t)f.srtt_us,
+                              "resent", (json_int_t)f.resent));
             if (channel_link(channel, slot, &l) && (l.queued > 0 || l.in_driver > 0))
-                json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "queue", "forwarding", "node",
-                                                      node->config.name, "to", to, "channel", (json_int_t)ch, "queued",
-                                                      (json_int_t)l.queued, "in_driver", (json_int_t)l.in_driver));
+                json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "queue",
+                                                      "forwarding", "node", node->config.name, "to",
+                                                      to, "channel", (json_int_t)ch, "queued",
+                                                      (json_int_t)l.queued, "in_driver",
+                                                      (json_int_t)l.in_driver));
         }
     }
 }
@@ -262,15 +280,20 @@ static void rows_counters(struct node *node, const struct status_request *q, jso
         const struct count *c = channel_counters(fabric_channel(node->fabric, ch));
         json_t *values = json_object();
         for (int i = 0; i < COUNT_N; i++)
-            json_object_set_new(values, count_name((enum count_id)i), json_integer((json_int_t)count_get(c, (enum count_id)i)));
-        json_array_append_new(rows, json_pack("{s:s, s:I, s:s, s:o}", "node", node->config.name, "channel", (json_int_t)ch,
-                                              "name", node->config.channels[ch].name, "counters", values));
+            json_object_set_new(values, count_name((enum count_id)i),
+                                json_integer((json_int_t)count_get(c, (enum count_id)i)));
+        json_array_append_new(rows, json_pack("{s:s, s:I, s:s, s:o}", "node", node->config.name,
+                                              "channel", (json_int_t)ch, "name",
+                                              node->config.channels[ch].name, "counters", values));
     }
     json_array_append_new(
-        rows, json_pack("{s:s, s:n, s:s, s:{s:I, s:I, s:I, s:I, s:I}}", "node", node->config.name, "channel", "name", "daemon",
-                        "counters", "uptime_ms", (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS), "jobs_here",
-                        (json_int_t)jobs_count(node->jobs), "jobs_home", (json_int_t)homes_count(node->homes), "clients",
-                        (json_int_t)sessions_count(node->sessions), "nodes", (json_int_t)topology_count(node->topology)));
+        rows, json_pack("{s:s, s:n, s:s, s:{s:I, s:I, s:I, s:I, s:I}}", "node", node->config.name,
+                        "channel", "name", "daemon", "counters", "uptime_ms",
+                        (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS),
+                        "jobs_here", (json_int_t)jobs_count(node->jobs), "jobs_home",
+                        (json_int_t)homes_count(node->homes), "clients",
+                        (json_int_t)sessions_count(node->sessions), "nodes",
+                        (json_int_t)topology_count(node->topology)));
 }
 
 static void rows_info(struct node *node, const struct status_request *q, json_t *rows)
@@ -279,13 +302,16 @@ static void rows_info(struct node *node, const struct status_request *q, json_t 
 
     (void)q;
     json_array_append_new(
-        rows, json_pack("{s:s, s:o, s:I, s:s, s:i, s:i, s:b, s:b, s:s?, s:s, s:s, s:s, s:I, s:I, s:I}", "node", c->name, "node_id",
-                        hex32(node->id), "epoch", (json_int_t)node->epoch, "version", NODE_SOFTWARE, "pid", (int)getpid(), "uid",
-                        (int)geteuid(), "private", (int)node->private_mode, "draining", (int)node->draining, "config",
-                        node->config_path, "client_socket", c->client_socket, "status_socket", c->status_socket, "wait_mode",
-                        wait_names[c->wait_mode], "packet_bytes", (json_int_t)c->packet_bytes, "channels",
-                        (json_int_t)fabric_n_channels(node->fabric), "uptime_ms",
-                        (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS)));
+        rows,
+        json_pack("{s:s, s:o, s:I, s:s, s:i, s:i, s:b, s:b, s:s?, s:s, s:s, s:s, s:I, s:I, s:I}",
+                  "node", c->name, "node_id", hex32(node->id), "epoch", (json_int_t)node->epoch,
+                  "version", NODE_SOFTWARE, "pid", (int)getpid(), "uid", (int)geteuid(), "private",
+                  (int)node->private_mode, "draining", (int)node->draining, "config",
+                  node->config_path, "client_socket", c->client_socket, "status_socket",
+                  c->status_socket, "wait_mode", wait_names[c->wait_mode], "packet_bytes",
+                  (json_int_t)c->packet_bytes, "channels",
+                  (json_int_t)fabric_n_channels(node->fabric), "uptime_ms",
+                  (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS)));
 }
 
 static void rows_ranks(struct node *node, const struct status_request *q, json_t *rows)
@@ -299,11 +325,16 @@ static const struct {
     bool is_public, clusterwide;
     bool limited; /* by the request's limit */
 } subjects[] = {
-    {"info", rows_info, true, false, false},       {"nodes", rows_nodes, true, false, false},
-    {"networks", rows_networks, true, false, false}, {"channels", rows_channels, true, false, false},
-    {"links", rows_links, true, false, false},     {"routes", rows_routes, true, false, false},
-    {"jobs", rows_jobs, true, true, true},         {"ranks", rows_ranks, true, true, true},
-    {"queues", rows_queues, true, true, true},     {"communicators", status_queue_communicators, true, true, true},
+    {"info", rows_info, true, false, false},
+    {"nodes", rows_nodes, true, false, false},
+    {"networks", rows_networks, true, false, false},
+    {"channels", rows_channels, true, false, false},
+    {"links", rows_links, true, false, false},
+    {"routes", rows_routes, true, false, false},
+    {"jobs", rows_jobs, true, true, true},
+    {"ranks", rows_ranks, true, true, true},
+    {"queues", rows_queues, true, true, true},
+    {"communicators", status_queue_communicators, true, true, true},
     {"counters", rows_counters, false, true, false},
     {"doctor", status_doctor, true, true, false},
 };
@@ -334,8 +365,10 @@ bool status_rows_clusterwide(const char *subject)
     return i < 0 || subjects[i].clusterwide;
 }
 
-/* Some rows take much room or time, and stop at the limit; one more than that tells that there are more. */
-static json_t *subject_rows(struct node *node, size_t subject, const struct status_request *q, bool *ret_truncated)
+/* Some rows take much room or time, and stop at the limit; one more than that tells that there are
+ * more. */
+static json_t *subject_rows(struct node *node, size_t subject, const struct status_request *q,
+                            bool *ret_truncated)
 {
     struct status_request more = *q;
     json_t *rows = json_array();
@@ -349,7 +382,8 @@ static json_t *subject_rows(struct node *node, size_t subject, const struct stat
     return rows;
 }
 
-json_t *status_rows(struct node *node, const char *subject, const struct status_request *q, bool *ret_truncated)
+json_t *status_rows(struct node *node, const char *subject, const struct status_request *q,
+                    bool *ret_truncated)
 {
     int at = find(subject);
 
@@ -360,11 +394,12 @@ json_t *status_rows(struct node *node, const char *subject, const struct status_
     *ret_truncated = false;
     for (size_t i = 0; rows && i < N_SUBJECTS; i++) {
         bool truncated;
-        if ((!subjects[i].is_public && !status_rows_privileged(node, q->uid)) || strcmp(subjects[i].name, "doctor") == 0)
+        if ((!subjects[i].is_public && !status_rows_privileged(node, q->uid)) ||
+            strcmp(subjects[i].name, "doctor") == 0)
             continue;
         json_t *part = subject_rows(node, i, q, &truncated);
-        json_t *row = json_pack("{s:s, s:s, s:o}", "subject", subjects[i].name, "node", node->config.name, "rows",
-                                part ? part : json_null());
+        json_t *row = json_pack("{s:s, s:s, s:o}", "subject", subjects[i].name, "node",
+                                node->config.name, "rows", part ? part : json_null());
         if (row && truncated)
             json_object_set_new(row, "truncated", json_true());
         *ret_truncated |= truncated;

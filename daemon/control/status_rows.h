@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this node has to say about each subject, as JSON rows. Called by status.c for its own clients and for other daemons. Control
- * thread.
+ * What this node has to say about each subject, as JSON rows. Called by status.c for its own
+ * clients and for other daemons. Control thread.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct status_request {
     const char *value, *channel, *node;
     uint64_t job;
     bool has_job;
-    int64_t rank; /* -1: all */
+    int64_t rank;   /* -1: all */
     uint32_t limit; /* most rows per node */
     uid_t uid;
 };
@@ -30,8 +30,10 @@ bool status_rows_public(const char *subject);
 bool status_rows_clusterwide(const char *subject);
 /* True if there is such a subject. */
 bool status_rows_known(const char *subject);
-/* The rows of one subject; ret_truncated: there are more than the request's limit. NULL: no memory. */
-json_t *status_rows(struct node *node, const char *subject, const struct status_request *request, bool *ret_truncated);
+/* The rows of one subject; ret_truncated: there are more than the request's limit. NULL: no
+ * memory. */
+json_t *status_rows(struct node *node, const char *subject, const struct status_request *request,
+                    bool *ret_truncated);
 /* May this user see everything here? */
 bool status_rows_privileged(const struct node *node, uid_t uid);
 
@@ -39,5 +41,6 @@ bool status_rows_privileged(const struct node *node, uid_t uid);
 void status_doctor(struct node *node, const struct status_request *request, json_t *rows);
 /* status_queue.c: rows of the ranks and of their queue boards, appended to rows. */
 void status_queue_ranks(struct node *node, const struct status_request *request, json_t *rows);
-void status_queue_communicators(struct node *node, const struct status_request *request, json_t *rows);
+void status_queue_communicators(struct node *node, const struct status_request *request,
+                                json_t *rows);
 void status_queue_boards(struct node *node, const struct status_request *request, json_t *rows);

@@ -109,7 +109,8 @@ static int stream_parse(struct stream *s)
     size_t at = 0;
     int rc = 0;
 
-    while (!s->freed && !s->finishing && !s->paused && s->in_len - at >= sizeof(struct frame_header)) {
+    while (!s->freed && !s->finishing && !s->paused &&
+           s->in_len - at >= sizeof(struct frame_header)) {
         struct frame_header h;
         memcpy(&h, s->in + at, sizeof h);
         rc = frame_check(&h);
@@ -160,7 +161,8 @@ static void on_readable(evutil_socket_t fd, short what, void *ctx)
     (void)what;
     s->busy++;
     if (s->in_size - s->in_len < 4096) {
-        size_t size = s->in_size < READ_CHUNK_BYTES ? READ_CHUNK_BYTES : s->in_len + READ_CHUNK_BYTES;
+        size_t size =
+            s->in_size < READ_CHUNK_BYTES ? READ_CHUNK_BYTES : s->in_len + READ_CHUNK_BYTES;
         uint8_t *grown = realloc(s->in, size);
         if (grown) {
             s->in = grown;
@@ -265,8 +267,8 @@ static void on_writable(evutil_socket_t fd, short what, void *ctx)
     stream_leave(s);
 }
 
-struct stream *stream_new(struct event_base *base, int fd, const struct stream_ops *ops, void *ctx, uint32_t max_frame,
-                          size_t max_queue)
+struct stream *stream_new(struct event_base *base, int fd, const struct stream_ops *ops, void *ctx,
+                          uint32_t max_frame, size_t max_queue)
 {
     struct stream *s = calloc(1, sizeof *s);
 
@@ -280,7 +282,8 @@ struct stream *stream_new(struct event_base *base, int fd, const struct stream_o
     s->max_queue = max_queue;
     s->read_event = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, s);
     s->write_event = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, s);
-    if (!s->read_event || !s->write_event || fd_set_nonblock(fd, true) < 0 || event_add(s->read_event, NULL) < 0) {
+    if (!s->read_event || !s->write_event || fd_set_nonblock(fd, true) < 0 ||
+        event_add(s->read_event, NULL) < 0) {
         stream_destroy(s);
         return NULL;
     }
@@ -327,7 +330,8 @@ void stream_pause(struct stream *s, bool paused)
     }
 }
 
-int stream_send_fds(struct stream *s, uint16_t type, const void *body, uint32_t len, const int *fds, int n_fds)
+int stream_send_fds(struct stream *s, uint16_t type, const void *body, uint32_t len, const int *fds,
+                    int n_fds)
 {
     struct frame_header h = {.len = len, .type = type, .magic = FRAME_MAGIC};
     size_t total = sizeof h + len;
@@ -354,8 +358,8 @@ int stream_send_fds(struct stream *s, uint16_t type, const void *body, uint32_t 
     bool was_empty = list_empty(&s->out);
     list_append(&s->out, &item->link);
     s->queued += total;
-    /* Try at once: most frames fit into the socket, and a turn of the loop costs more than the call. Failures are reported from the
-     * loop, where the owner expects them. */
+    /* Try at once: most frames fit into the socket, and a turn of the loop costs more than the
+     * call. Failures are reported from the loop, where the owner expects them. */
     if (was_empty && stream_write(s) < 0)
         event_active(s->write_event, EV_WRITE, 0);
     if (!list_empty(&s->out))
@@ -374,7 +378,8 @@ int stream_send(struct stream *s, uint16_t type, const void *body, uint32_t len)
     return stream_send_fds(s, type, body, len, NULL, 0);
 }
 
-int stream_send_msg_fds(struct stream *s, uint16_t type, const ProtobufCMessage *msg, const int *fds, int n_fds)
+int stream_send_msg_fds(struct stream *s, uint16_t type, const ProtobufCMessage *msg,
+                        const int *fds, int n_fds)
 {
     size_t len = protobuf_c_message_get_packed_size(msg);
     uint8_t *body = len <= FRAME_MAX_BYTES ? malloc(len + 1) : NULL;

@@ -96,14 +96,16 @@ static bool all_known(const Motet__LinkState *s)
 
 static bool state_valid(const Motet__LinkState *s)
 {
-    if (!text_valid(s->node, PEER_NAME_BYTES) || s->node_id == 0 || s->node_id != node_id_of(s->node) || s->epoch == 0 ||
-        s->n_endpoints > HOP_MAX_CHANNELS || s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_gone > GONE_MAX || !all_known(s))
+    if (!text_valid(s->node, PEER_NAME_BYTES) || s->node_id == 0 ||
+        s->node_id != node_id_of(s->node) || s->epoch == 0 || s->n_endpoints > HOP_MAX_CHANNELS ||
+        s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_gone > GONE_MAX || !all_known(s))
         return false;
     for (size_t i = 0; i < s->n_endpoints; i++) {
         const Motet__Endpoint *e = s->endpoints[i];
         if (e->channel >= HOP_MAX_CHANNELS || !text_valid(e->network, PEER_NAME_BYTES) ||
             !text_valid(e->driver, PEER_NAME_BYTES) || !text_valid(e->provider, MAX_HOST_BYTES) ||
-            e->address.len > MAX_ADDRESS_BYTES || !text_valid(e->control_host, MAX_HOST_BYTES) || e->control_port > 65535)
+            e->address.len > MAX_ADDRESS_BYTES || !text_valid(e->control_host, MAX_HOST_BYTES) ||
+            e->control_port > 65535)
             return false;
     }
     for (size_t i = 0; i < s->n_links; i++)
@@ -113,7 +115,8 @@ static bool state_valid(const Motet__LinkState *s)
     return true;
 }
 
-/* Negative, 0, positive: a is older than, the same as, newer than b. Epochs are serial numbers: they may wrap. */
+/* Negative, 0, positive: a is older than, the same as, newer than b. Epochs are serial numbers:
+ * they may wrap. */
 static int state_compare(const Motet__LinkState *a, const Motet__LinkState *b)
 {
     if (a->epoch != b->epoch)
@@ -179,7 +182,8 @@ int topology_set_own(struct topology *t, Motet__LinkState *state)
     return 0;
 }
 
-const Motet__Adjacency *topology_adjacency(const struct topology_node *from, uint32_t to, const char *network)
+const Motet__Adjacency *topology_adjacency(const struct topology_node *from, uint32_t to,
+                                           const char *network)
 {
     for (size_t i = 0; i < from->state->n_links; i++) {
         const Motet__Adjacency *a = from->state->links[i];
@@ -189,7 +193,8 @@ const Motet__Adjacency *topology_adjacency(const struct topology_node *from, uin
     return NULL;
 }
 
-const Motet__Endpoint *topology_endpoint(const struct topology_node *node, const char *network, uint32_t n)
+const Motet__Endpoint *topology_endpoint(const struct topology_node *node, const char *network,
+                                         uint32_t n)
 {
     uint32_t count = 0;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cluster as this node knows it: the newest link state of every node. Pure; filled by mesh.c from the neighbours' floods, read
- * by routes, jobs and status. Control thread.
+ * The cluster as this node knows it: the newest link state of every node. Pure; filled by mesh.c
+ * from the neighbours' floods, read by routes, jobs and status. Control thread.
  *
- * Idea: link-state flooding as in OSPF (RFC 2328), without areas and ageing timers: each node describes itself (endpoints, links
- * to neighbours), newest (epoch, sequence) wins, and a link counts only when both ends name it. Connections are TCP, so nothing
- * needs to be acknowledged; when a link comes up, both sides send all they know.
+ * Idea: link-state flooding as in OSPF (RFC 2328), without areas and ageing timers: each node
+ * describes itself (endpoints, links to neighbours), newest (epoch, sequence) wins, and a link
+ * counts only when both ends name it. Connections are TCP, so nothing needs to be acknowledged;
+ * when a link comes up, both sides send all they know.
  */
 #pragma once
 
@@ -35,13 +36,15 @@ void topology_free(struct topology *t);
 
 /* Conditions of topology_apply. */
 enum {
-    TOPOLOGY_E_KNOWN = 1,    /* nothing new */
-    TOPOLOGY_E_OLDER = 2,    /* ours is newer: send it back */
-    TOPOLOGY_E_OURSELVES = 3, /* somebody has our name and is newer, or our own past is newer than we are */
+    TOPOLOGY_E_KNOWN = 1, /* nothing new */
+    TOPOLOGY_E_OLDER = 2, /* ours is newer: send it back */
+    TOPOLOGY_E_OURSELVES =
+        3, /* somebody has our name and is newer, or our own past is newer than we are */
     TOPOLOGY_E_FULL = 4,
 };
-/* Takes a link state from a neighbour. 0: new, flood it on (ret_restarted: the node has another epoch than before); one of the
- * conditions; -EINVAL: not valid. The message is taken over in every case. */
+/* Takes a link state from a neighbour. 0: new, flood it on (ret_restarted: the node has another
+ * epoch than before); one of the conditions; -EINVAL: not valid. The message is taken over in every
+ * case. */
 int topology_apply(struct topology *t, Motet__LinkState *state, bool *ret_restarted);
 /* Stores the own link state (taken over). */
 int topology_set_own(struct topology *t, Motet__LinkState *state);
@@ -52,6 +55,8 @@ struct topology_node *topology_find_name(const struct topology *t, const char *n
 struct topology_node *topology_first(const struct topology *t);
 unsigned topology_count(const struct topology *t);
 /* What `from` says of its link to `to` on this network; NULL if it names none. */
-const Motet__Adjacency *topology_adjacency(const struct topology_node *from, uint32_t to, const char *network);
+const Motet__Adjacency *topology_adjacency(const struct topology_node *from, uint32_t to,
+                                           const char *network);
 /* The n-th (counted from 0, wrapping round) endpoint of a node on a network, or NULL. */
-const Motet__Endpoint *topology_endpoint(const struct topology_node *node, const char *network, uint32_t n);
+const Motet__Endpoint *topology_endpoint(const struct topology_node *node, const char *network,
+                                         uint32_t n);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls every MPI function with wrong arguments, each function in a process of its own: fuzz [SEED] [FUNCTION].
+ * Calls every MPI function with wrong arguments, each function in a process of its own: fuzz [SEED]
+ * [FUNCTION].
  *
- * First one wrong argument at a time, in all variants of its kind: the call must return an error class that makes sense. Then
- * several at random. Nothing may crash or hang, whatever is passed: null handles, freed handles, numbers out of range, null pointers
- * where data are needed. The calls come from the description of the interface (fuzz_calls.py). Uses mpi.h alone.
+ * First one wrong argument at a time, in all variants of its kind: the call must return an error
+ * class that makes sense. Then several at random. Nothing may crash or hang, whatever is passed:
+ * null handles, freed handles, numbers out of range, null pointers where data are needed. The calls
+ * come from the description of the interface (fuzz_calls.py). Uses mpi.h alone.
  */
 #include "tests/abi/fuzz.h"
 
@@ -28,15 +30,20 @@ static uintptr_t good[FUZZ_KINDS], freed[FUZZ_KINDS];
 static int comm_keyval, type_keyval;
 
 static const uintptr_t null_handles[FUZZ_KINDS] = {
-    [FUZZ_COMM] = (uintptr_t)MPI_COMM_NULL,       [FUZZ_GROUP] = (uintptr_t)MPI_GROUP_NULL,
-    [FUZZ_TYPE] = (uintptr_t)MPI_DATATYPE_NULL,   [FUZZ_OP] = (uintptr_t)MPI_OP_NULL,
-    [FUZZ_INFO] = (uintptr_t)MPI_INFO_NULL,       [FUZZ_ERRHANDLER] = (uintptr_t)MPI_ERRHANDLER_NULL,
-    [FUZZ_REQUEST] = (uintptr_t)MPI_REQUEST_NULL, [FUZZ_MESSAGE] = (uintptr_t)MPI_MESSAGE_NULL,
-    [FUZZ_WIN] = (uintptr_t)MPI_WIN_NULL,         [FUZZ_FILE] = (uintptr_t)MPI_FILE_NULL,
+    [FUZZ_COMM] = (uintptr_t)MPI_COMM_NULL,
+    [FUZZ_GROUP] = (uintptr_t)MPI_GROUP_NULL,
+    [FUZZ_TYPE] = (uintptr_t)MPI_DATATYPE_NULL,
+    [FUZZ_OP] = (uintptr_t)MPI_OP_NULL,
+    [FUZZ_INFO] = (uintptr_t)MPI_INFO_NULL,
+    [FUZZ_ERRHANDLER] = (uintptr_t)MPI_ERRHANDLER_NULL,
+    [FUZZ_REQUEST] = (uintptr_t)MPI_REQUEST_NULL,
+    [FUZZ_MESSAGE] = (uintptr_t)MPI_MESSAGE_NULL,
+    [FUZZ_WIN] = (uintptr_t)MPI_WIN_NULL,
+    [FUZZ_FILE] = (uintptr_t)MPI_FILE_NULL,
     [FUZZ_SESSION] = (uintptr_t)MPI_SESSION_NULL,
 };
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 /* Places for the arguments of one call; the next call takes them anew. */
 static union {
@@ -127,7 +134,8 @@ static uintptr_t fresh_handle(enum fuzz_kind kind)
         MPI_Info_set(info, fuzz_text, "a value");
         return (uintptr_t)info;
     case FUZZ_ERRHANDLER:
-        MPI_Comm_create_errhandler((MPI_Comm_errhandler_function *)(uintptr_t)fuzz_function, &handler);
+        MPI_Comm_create_errhandler((MPI_Comm_errhandler_function *)(uintptr_t)fuzz_function,
+                                   &handler);
         return (uintptr_t)handler;
     case FUZZ_REQUEST: /* a persistent one, which nobody has started: waits for nothing */
         MPI_Send_init(&number, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, &request);
@@ -202,7 +210,7 @@ uintptr_t fuzz_handle(enum fuzz_kind kind, int variant, bool fresh)
     }
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 /* What the child does now, for the parent to tell when it crashes. */
 struct progress {
@@ -292,12 +300,14 @@ static void try_at_random(const struct fuzz_function *f, uint64_t seed)
         if (!any_bad)
             continue;
         int err = call(f, variants);
-        /* Others may make it count for nothing: no data, no matter where they lie. Refused or not, it returns. */
+        /* Others may make it count for nothing: no data, no matter where they lie. Refused or not,
+         * it returns. */
         (void)err;
     }
 }
 
-/* Communicators of one process with each kind of topology: what is wrong only there is found there. */
+/* Communicators of one process with each kind of topology: what is wrong only there is found
+ * there. */
 static MPI_Comm cart_comm(void)
 {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -315,7 +325,8 @@ static MPI_Comm graph_comm(void)
 static MPI_Comm dist_graph_comm(void)
 {
     MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, (int[]){0}, MPI_UNWEIGHTED, 1, (int[]){0}, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, (int[]){0}, MPI_UNWEIGHTED, 1, (int[]){0},
+                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
     return comm;
 }
 
@@ -349,7 +360,7 @@ static void child(const struct fuzz_function *f, uint64_t seed)
     exit(0);
 }
 
-/* ---- the parent ---------------------------------------------------------------------------------------------------- */
+/* ---- the parent ---- */
 
 static void report(const struct fuzz_function *f, int status)
 {
@@ -371,7 +382,8 @@ int main(int argc, char **argv)
 {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     int n_bad = 0, n_calls = 0, n_functions = 0;
-    progress = mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    progress =
+        mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (progress == MAP_FAILED) {
         perror("mmap");
         return 1;
@@ -397,6 +409,7 @@ int main(int argc, char **argv)
             report(f, status);
         }
     }
-    printf("seed %llu: %d functions, %d calls, %d functions failed\n", (unsigned long long)seed, n_functions, n_calls, n_bad);
+    printf("seed %llu: %d functions, %d calls, %d functions failed\n", (unsigned long long)seed,
+           n_functions, n_calls, n_bad);
     return n_bad || !n_functions;
 }

@@ -2,7 +2,8 @@
 /*
  * What fuzz.c (by hand) and fuzz_calls.c (generated from the description of the interface) share.
  *
- * Variant 0 of an argument is good, 1 .. n_bad must be refused, the n_wild behind them must only do no harm.
+ * Variant 0 of an argument is good, 1 .. n_bad must be refused, the n_wild behind them must only do
+ * no harm.
  */
 #ifndef MOTET_TESTS_ABI_FUZZ_H
 #define MOTET_TESTS_ABI_FUZZ_H
@@ -47,7 +48,8 @@ struct fuzz_function {
 extern const struct fuzz_function fuzz_functions[];
 extern const int fuzz_n_functions;
 
-/* A handle: variant 0 good (fresh: one that the call may consume), 1 to 5 zero, garbage, all ones, of another kind, freed; 6 null. */
+/* A handle: variant 0 good (fresh: one that the call may consume), 1 to 5 zero, garbage, all ones,
+ * of another kind, freed; 6 null. */
 uintptr_t fuzz_handle(enum fuzz_kind kind, int variant, bool fresh);
 
 /* Addresses of a place with the value, good until the end of the call. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leaves handles behind: leaks world|session|nothing. What is said of them is looked at by leaks.py. */
+/* Leaves handles behind: leaks world|session|nothing. What is said of them is looked at by
+ * leaks.py. */
 #include "mpi.h"
 
 #include <string.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Argument checks of the bindings: each bad argument gives its class and a message that says what was wrong.
+ * Argument checks of the bindings: each bad argument gives its class and a message that says what
+ * was wrong.
  *
- * The communicator is made by hand, nothing communicates: a call that passed its checks would not come back.
+ * The communicator is made by hand, nothing communicates: a call that passed its checks would not
+ * come back.
  */
 #include "client/abi/check.h"
 #include "client/coll/op.h"
@@ -23,7 +25,10 @@
 #include <cmocka.h>
 
 static struct group group = {.obj = {.refs = 1, .kind = OBJECT_GROUP}, .size = 4, .rank = 1};
-static struct comm world = {.obj = {.refs = 1, .kind = OBJECT_COMM}, .rank = 1, .size = 4, .group = &group,
+static struct comm world = {.obj = {.refs = 1, .kind = OBJECT_COMM},
+                            .rank = 1,
+                            .size = 4,
+                            .group = &group,
                             .name = "MPI_COMM_WORLD"};
 static char buffer[64];
 
@@ -56,7 +61,8 @@ static void test_ranks(void **state)
     expect(MPI_Send(buffer, 1, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD), MPI_ERR_RANK,
            "dest is -1, but MPI_COMM_WORLD has ranks 0 to 3 (MPI_PROC_NULL is allowed as well)");
     expect(MPI_Recv(buffer, 1, MPI_BYTE, -7, 0, MPI_COMM_WORLD, &status), MPI_ERR_RANK,
-           "source is -7, but MPI_COMM_WORLD has ranks 0 to 3 (MPI_PROC_NULL and MPI_ANY_SOURCE are allowed as well)");
+           "source is -7, but MPI_COMM_WORLD has ranks 0 to 3 (MPI_PROC_NULL and MPI_ANY_SOURCE "
+           "are allowed as well)");
     expect(MPI_Bcast(buffer, 1, MPI_BYTE, MPI_PROC_NULL, MPI_COMM_WORLD), MPI_ERR_ROOT,
            "root is -3, but MPI_COMM_WORLD has ranks 0 to 3");
 }
@@ -70,7 +76,8 @@ static void test_tags_and_counts(void **state)
            "tag is -2, but tags are not negative");
     expect(MPI_Recv(buffer, 1, MPI_BYTE, 0, -3, MPI_COMM_WORLD, &status), MPI_ERR_TAG,
            "tag is -3, but tags are not negative (MPI_ANY_TAG is allowed as well)");
-    expect(MPI_Send(buffer, -5, MPI_BYTE, 0, 0, MPI_COMM_WORLD), MPI_ERR_COUNT, "count is -5, but must not be negative");
+    expect(MPI_Send(buffer, -5, MPI_BYTE, 0, 0, MPI_COMM_WORLD), MPI_ERR_COUNT,
+           "count is -5, but must not be negative");
     expect(MPI_Send_c(buffer, -5000000000, MPI_BYTE, 0, 0, MPI_COMM_WORLD), MPI_ERR_COUNT,
            "count is -5000000000, but must not be negative");
 }
@@ -85,9 +92,11 @@ static void test_handles(void **state)
 
     (void)state;
     handle_free(&freed);
-    snprintf(text, sizeof(text), "comm (0x%zx) is the handle of a communicator that has been freed", (size_t)old);
+    snprintf(text, sizeof(text), "comm (0x%zx) is the handle of a communicator that has been freed",
+             (size_t)old);
     expect(MPI_Comm_size(old, &size), MPI_ERR_COMM, text);
-    expect(MPI_Comm_size(MPI_COMM_NULL, &size), MPI_ERR_COMM, "comm is MPI_COMM_NULL, not a communicator");
+    expect(MPI_Comm_size(MPI_COMM_NULL, &size), MPI_ERR_COMM,
+           "comm is MPI_COMM_NULL, not a communicator");
     expect(MPI_Comm_size((MPI_Comm)MPI_INT, &size), MPI_ERR_COMM,
            "comm is the handle of a datatype, not of a communicator");
     expect(MPI_Comm_size(MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "size is a null pointer");
@@ -97,7 +106,8 @@ static void test_handles(void **state)
            "datatype is the handle of a communicator, not of a datatype");
     expect(MPI_Allreduce(MPI_IN_PLACE, buffer, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD), MPI_ERR_OP,
            "op is MPI_OP_NULL, not an operation");
-    expect(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "request (0x777) is no handle of a request");
+    expect(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST,
+           "request (0x777) is no handle of a request");
     expect(MPI_Waitall(1, &request, MPI_STATUSES_IGNORE), MPI_ERR_REQUEST,
            "array_of_requests[0] (0x777) is no handle of a request");
 }
@@ -116,17 +126,18 @@ static void test_types_and_buffers(void **state)
            "buf is a null pointer, but is to hold 3 elements of MPI_INT");
     expect(MPI_Send(MPI_IN_PLACE, 3, MPI_INT, 0, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER,
            "buf is MPI_IN_PLACE, which is not allowed here");
-    expect(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, buffer, 1, MPI_INT, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER,
-           "sendbuf is MPI_IN_PLACE, which only the root may give");
+    expect(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, buffer, 1, MPI_INT, 0, MPI_COMM_WORLD),
+           MPI_ERR_BUFFER, "sendbuf is MPI_IN_PLACE, which only the root may give");
     expect(MPI_Allreduce(buffer, buffer, 3, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_BUFFER,
            "recvbuf is the same as sendbuf; give MPI_IN_PLACE as sendbuf");
-    expect(MPI_Allgatherv(buffer, 1, MPI_INT, buffer, counts, counts, MPI_INT, MPI_COMM_WORLD), MPI_ERR_COUNT,
-           "recvcounts[2] is -1, but must not be negative");
+    expect(MPI_Allgatherv(buffer, 1, MPI_INT, buffer, counts, counts, MPI_INT, MPI_COMM_WORLD),
+           MPI_ERR_COUNT, "recvcounts[2] is -1, but must not be negative");
 }
 
 static void test_overlap(void **state)
 {
-    static const char same[] = "sendbuf and recvbuf have data at the same place; give MPI_IN_PLACE as sendbuf";
+    static const char same[] =
+        "sendbuf and recvbuf have data at the same place; give MPI_IN_PLACE as sendbuf";
     int ints[64], ones[64], displs[64], rank;
     MPI_Datatype types[64], odd;
 
@@ -137,22 +148,33 @@ static void test_overlap(void **state)
         displs[i] = i;
         types[i] = MPI_INT;
     }
-    expect(MPI_Gather(ints, 1, MPI_INT, ints, 1, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
-    expect(MPI_Gatherv(&ints[rank], 1, MPI_INT, ints, ones, displs, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
-    expect(MPI_Allgather(&ints[rank], 1, MPI_INT, ints, 1, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
-    expect(MPI_Allgatherv(&ints[rank], 1, MPI_INT, ints, ones, displs, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
+    expect(MPI_Gather(ints, 1, MPI_INT, ints, 1, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+           same);
+    expect(MPI_Gatherv(&ints[rank], 1, MPI_INT, ints, ones, displs, MPI_INT, rank, MPI_COMM_WORLD),
+           MPI_ERR_BUFFER, same);
+    expect(MPI_Allgather(&ints[rank], 1, MPI_INT, ints, 1, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+           same);
+    expect(MPI_Allgatherv(&ints[rank], 1, MPI_INT, ints, ones, displs, MPI_INT, MPI_COMM_WORLD),
+           MPI_ERR_BUFFER, same);
     expect(MPI_Alltoall(ints, 1, MPI_INT, ints, 1, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
-    expect(MPI_Alltoallv(ints, ones, displs, MPI_INT, ints, ones, displs, MPI_INT, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
-    expect(MPI_Alltoallw(ints, ones, displs, types, ints, ones, displs, types, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
-    expect(MPI_Reduce_scatter(ints, ints, ones, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
-    expect(MPI_Reduce_scatter_block(ints, ints, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_BUFFER, same);
-    expect(MPI_Scatter(ints, 1, MPI_INT, &ints[rank], 1, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+    expect(MPI_Alltoallv(ints, ones, displs, MPI_INT, ints, ones, displs, MPI_INT, MPI_COMM_WORLD),
+           MPI_ERR_BUFFER, same);
+    expect(MPI_Alltoallw(ints, ones, displs, types, ints, ones, displs, types, MPI_COMM_WORLD),
+           MPI_ERR_BUFFER, same);
+    expect(MPI_Reduce_scatter(ints, ints, ones, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+           same);
+    expect(MPI_Reduce_scatter_block(ints, ints, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+           MPI_ERR_BUFFER, same);
+    expect(MPI_Scatter(ints, 1, MPI_INT, &ints[rank], 1, MPI_INT, rank, MPI_COMM_WORLD),
+           MPI_ERR_BUFFER,
            "sendbuf and recvbuf have data at the same place; give MPI_IN_PLACE as recvbuf");
-    expect(MPI_Scatterv(ints, ones, displs, MPI_INT, &ints[rank], 1, MPI_INT, rank, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+    expect(MPI_Scatterv(ints, ones, displs, MPI_INT, &ints[rank], 1, MPI_INT, rank, MPI_COMM_WORLD),
+           MPI_ERR_BUFFER,
            "sendbuf and recvbuf have data at the same place; give MPI_IN_PLACE as recvbuf");
     /* Between one another's elements, nothing overlaps. */
     assert_int_equal(MPI_Type_create_indexed_block(1, 1, (int[]){1}, MPI_INT, &odd), MPI_SUCCESS);
-    struct check_blocks even_ints = {.buf = ints, .type = datatype_from_handle(MPI_INT), .count = 1};
+    struct check_blocks even_ints = {
+        .buf = ints, .type = datatype_from_handle(MPI_INT), .count = 1};
     struct check_blocks odd_ints = {.buf = ints, .type = datatype_from_handle(odd), .count = 1};
     assert_false(check_overlap(comm_world, &odd_ints, &even_ints));
     assert_true(check_overlap(comm_world, &even_ints, &even_ints));
@@ -183,11 +205,9 @@ static void test_integers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_tags_and_counts),
-        cmocka_unit_test(test_handles),
-        cmocka_unit_test(test_types_and_buffers), cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_ranks),    cmocka_unit_test(test_tags_and_counts),
+        cmocka_unit_test(test_handles),  cmocka_unit_test(test_types_and_buffers),
+        cmocka_unit_test(test_overlap),  cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_integers),
     };
 

@@ -48,7 +48,7 @@ static void test_freed_handle_stays_dead(void **state)
     (void)state;
     handle_free(first);
     new = handle_new(second);
-    assert_int_equal((uint32_t)new, (uint32_t)old); /* the slot is used again */
+    assert_int_equal((uint32_t) new, (uint32_t)old); /* the slot is used again */
     assert_int_not_equal(new, old);
     assert_null(handle_object(old));
     assert_ptr_equal(handle_object(new), second);
@@ -78,16 +78,18 @@ static void test_generation_wraps(void **state)
 
 static void test_rubbish(void **state)
 {
-    static const uintptr_t rubbish[] = {0,           1,          0x100,          0x0fff,         0x1000,
-                                        0x7fffffff,  0xffffffff, UINTPTR_MAX,    UINTPTR_MAX / 2, 0x03fff000,
-                                        0x04000000,  0x0100000000001000,         0x12345678};
+    static const uintptr_t rubbish[] = {
+        0,          1,           0x100,           0x0fff,     0x1000,     0x7fffffff,
+        0xffffffff, UINTPTR_MAX, UINTPTR_MAX / 2, 0x03fff000, 0x04000000, 0x0100000000001000,
+        0x12345678};
 
     (void)state;
     for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++)
         assert_null(handle_object(rubbish[i]));
     srandom(1);
     for (int i = 0; i < 100000; i++) {
-        uintptr_t handle = (uintptr_t)random() << 33 ^ (uintptr_t)random() << 11 ^ (uintptr_t)random();
+        uintptr_t handle =
+            (uintptr_t)random() << 33 ^ (uintptr_t)random() << 11 ^ (uintptr_t)random();
 
         assert_null(handle_object(handle));
     }
@@ -127,7 +129,8 @@ static void test_integers(void **state)
     assert_int_equal(handle_fromint(OBJECT_GROUP, number, 0x108), 0x108); /* another kind */
     assert_int_equal(handle_toint(null_handle), (int)null_handle);
     assert_int_equal(handle_fromint(OBJECT_COMM, (int)null_handle, null_handle), null_handle);
-    assert_int_equal(handle_fromint(OBJECT_COMM, 0x101, null_handle), 0x101); /* predefined: its own value */
+    assert_int_equal(handle_fromint(OBJECT_COMM, 0x101, null_handle),
+                     0x101); /* predefined: its own value */
     assert_int_equal(handle_fromint(OBJECT_COMM, -1, null_handle), null_handle);
     assert_int_equal(handle_fromint(OBJECT_COMM, INT32_MAX, null_handle), null_handle);
     handle_free(comm);

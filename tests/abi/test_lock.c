@@ -55,7 +55,8 @@ static void *tell(void *arg)
     return NULL;
 }
 
-/* A thread that polls with pauses must see what another one does under the lock, also when it holds it twice. */
+/* A thread that polls with pauses must see what another one does under the lock, also when it holds
+ * it twice. */
 static void test_pause_lets_in(void **state)
 {
     pthread_t thread;
@@ -123,8 +124,8 @@ static void test_err(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unthreaded),         cmocka_unit_test(test_exclusion),
-        cmocka_unit_test(test_pause_lets_in),      cmocka_unit_test(test_release_and_resume),
+        cmocka_unit_test(test_unthreaded),    cmocka_unit_test(test_exclusion),
+        cmocka_unit_test(test_pause_lets_in), cmocka_unit_test(test_release_and_resume),
         cmocka_unit_test(test_err),
     };
 

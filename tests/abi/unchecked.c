@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unchecked on|off: a wrong tag to nobody is refused by default, and goes unnoticed with MOTET_CHECK=0. */
+/* unchecked on|off: a wrong tag to nobody is refused by default, and goes unnoticed with
+ * MOTET_CHECK=0. */
 #include "mpi.h"
 
 #include <stdio.h>

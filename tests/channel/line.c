@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Real channels over real networks: a line of nodes, each a process with its hub and channel threads, one
- * rank on the first and one on the last. The ranks play ping-pong, then stream, through all gateways between
- * them. A test and a stopwatch.
+ * Real channels over real networks: a line of nodes, each a process with its hub and channel
+ * threads, one rank on the first and one on the last. The ranks play ping-pong, then stream,
+ * through all gateways between them. A test and a stopwatch.
  *
- *   line [--providers tcp,udp,...] [--pings N] [--bytes N] [--stream MIB] [--mode adaptive|spin|event]
- * [--namespaces PREFIX]
- *        [--fault OPTIONS] [--crowded 0|1] [--idle SECONDS] [--flaps N]   (crowded: found out by default)
+ *   line [--providers tcp,udp,...] [--pings N] [--bytes N] [--stream MIB]
+ *        [--mode adaptive|spin|event] [--namespaces PREFIX] [--fault OPTIONS]
+ *        [--crowded 0|1] [--idle SECONDS] [--flaps N]        (crowded: found out by default)
  *
- * One provider per network; n networks make n + 1 nodes. Without --namespaces everything runs on 127.0.0.1;
- * with it node i runs in the network namespace PREFIXi, where network k has the addresses 10.77.k.1 (node k)
- * and 10.77.k.2 (node k + 1).
- * --flaps: so many times every node takes its links away and adds them again, as control does when a wire is
- * cut and mended.
+ * One provider per network; n networks make n + 1 nodes. Without --namespaces everything runs on
+ * 127.0.0.1; with it node i runs in the network namespace PREFIXi, where network k has the
+ * addresses 10.77.k.1 (node k) and 10.77.k.2 (node k + 1). --flaps: so many times every node takes
+ * its links away and adds them again, as control does when a wire is cut and mended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -163,7 +162,8 @@ static void play(struct rank *r, bool first)
         if (first)
             rank_send(r, out, opt.bytes, i);
         uint32_t tag = rank_receive(r, in, &len);
-        if (tag != i || len != opt.bytes || (len > 0 && (in[0] != (uint8_t)i || in[len - 1] != (uint8_t)i)))
+        if (tag != i || len != opt.bytes ||
+            (len > 0 && (in[0] != (uint8_t)i || in[len - 1] != (uint8_t)i)))
             die("ping-pong: wrong message", -EBADMSG);
         if (!first)
             rank_send(r, out, opt.bytes, i);
@@ -218,21 +218,27 @@ static void make_segment(uint32_t node, uint32_t n_channels, struct cmd_job *ret
     static struct segment_layout layout;
     static struct segment_world world[2];
     static struct segment_node nodes[2];
-    struct segment_shape shape = {.n_world = 2, .n_nodes = 2, .n_local = 1, .n_channels = n_channels};
+    struct segment_shape shape = {
+        .n_world = 2, .n_nodes = 2, .n_local = 1, .n_channels = n_channels};
 
     segment_shape_defaults(&shape);
     segment_layout(&shape, &layout);
-    void *segment =
-        mmap(NULL, layout.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *segment = mmap(NULL, layout.total, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (segment == MAP_FAILED)
         die("mmap", -errno);
     uint32_t other = node == 0 ? opt.n_nodes - 1 : 0;
     world[0] = (struct segment_world){.node = 0};
     world[1] = (struct segment_world){.node = 1};
     nodes[node != 0] = (struct segment_node){.node_id = 100 + node, .slot = 0};
-    nodes[node == 0] = (struct segment_node){.node_id = 100 + other, .slot = other == 0 ? 1 : other};
-    *ret_job = (struct cmd_job){
-        .job = JOB, .segment = segment, .layout = &layout, .world = world, .nodes = nodes, .event_fd = -1};
+    nodes[node == 0] =
+        (struct segment_node){.node_id = 100 + other, .slot = other == 0 ? 1 : other};
+    *ret_job = (struct cmd_job){.job = JOB,
+                                .segment = segment,
+                                .layout = &layout,
+                                .world = world,
+                                .nodes = nodes,
+                                .event_fd = -1};
 }
 
 /* Slot of node j on node i: itself 0, the others in order. */
@@ -274,7 +280,8 @@ static void *flap(void *arg)
     for (uint32_t k = 0; k < opt.flaps; k++) {
         usleep(30000);
         for (uint32_t l = 0; l < n_links; l++) {
-            struct cmd cmd = {.type = CMD_REMOVE_LINK, .remove_link.slot = links[l].add.add_link.slot};
+            struct cmd cmd = {.type = CMD_REMOVE_LINK,
+                              .remove_link.slot = links[l].add.add_link.slot};
             send_command(links[l].ch, &cmd);
         }
         usleep(20000);
@@ -313,8 +320,11 @@ static void run_node(uint32_t i)
     hops->n_slots = opt.n_nodes;
     hops->generation = 1;
 
-    struct hub_config hc = {
-        .node_id = 100 + i, .epoch = 1000 + i, .n_channels = n_channels, .fenced = fenced, .hops = hops};
+    struct hub_config hc = {.node_id = 100 + i,
+                            .epoch = 1000 + i,
+                            .n_channels = n_channels,
+                            .fenced = fenced,
+                            .hops = hops};
     int rc = hub_new(&hc, &hub);
     if (rc < 0)
         die("hub_new", rc);
@@ -334,7 +344,8 @@ static void run_node(uint32_t i)
         if (rc < 0)
             die("channel_new", rc);
         board->ends[i][!to_left].len = NET_ADDRESS_BYTES;
-        rc = channel_address(channels[c], board->ends[i][!to_left].address, &board->ends[i][!to_left].len);
+        rc = channel_address(channels[c], board->ends[i][!to_left].address,
+                             &board->ends[i][!to_left].len);
         if (rc < 0)
             die("channel_address", rc);
     }
@@ -372,8 +383,8 @@ static void run_node(uint32_t i)
         struct bell_ref bell = {.bell = segment_channel_bell(job.segment, job.layout, 0),
                                 .event_fd = job.event_fd,
                                 .fenced = fenced};
-        ring_producer_init(&rank.up, segment_up_ring(job.segment, job.layout, 0, 0), &job.layout->shape.up,
-                           rank.data_end, &bell);
+        ring_producer_init(&rank.up, segment_up_ring(job.segment, job.layout, 0, 0),
+                           &job.layout->shape.up, rank.data_end, &bell);
         ring_consumer_init(&rank.down, segment_down_ring(job.segment, job.layout, 0, 0),
                            &job.layout->shape.down);
     }
@@ -390,10 +401,10 @@ static void run_node(uint32_t i)
         getrusage(RUSAGE_SELF, &before);
         sleep(opt.idle_s);
         getrusage(RUSAGE_SELF, &after);
-        double used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec -
-                               before.ru_stime.tv_sec) +
-                      (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
-                               before.ru_stime.tv_usec) /
+        double used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec +
+                               after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
+                      (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec +
+                               after.ru_stime.tv_usec - before.ru_stime.tv_usec) /
                           1e6;
         printf("node %u idle: %.3f %% of a core\n", i, used / opt.idle_s * 100);
     }
@@ -423,7 +434,8 @@ static void run_node(uint32_t i)
             for (int id = 0; id < COUNT_N; id++)
                 if (count_get(channel_counters(channels[c]), (enum count_id)id))
                     fprintf(stderr, " %s %llu", count_name((enum count_id)id),
-                            (unsigned long long)count_get(channel_counters(channels[c]), (enum count_id)id));
+                            (unsigned long long)count_get(channel_counters(channels[c]),
+                                                          (enum count_id)id));
             fprintf(stderr, "\n");
         }
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Credit of destination ranks: stop, trickle, go, silence, parked messages. And the counters' snapshots. */
+/* Credit of destination ranks: stop, trickle, go, silence, parked messages. And the counters'
+ * snapshots. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets in fragments over a simulated datagram network: whole, lost, doubled, and rubbish between them. */
+/* Packets in fragments over a simulated datagram network: whole, lost, doubled, and rubbish between
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The native TCP driver over the loopback interface: packets of all sizes both ways with few blocks and few events, a
- * stream cut at every byte, connections that break, peers that nobody knows, and rubbish.
+ * The native TCP driver over the loopback interface: packets of all sizes both ways with few blocks
+ * and few events, a stream cut at every byte, connections that break, peers that nobody knows, and
+ * rubbish.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +40,8 @@ static struct end ends[2];
 
 static void open_end(struct end *e)
 {
-    struct net_config config = {.n_blocks = BLOCKS, .max_bytes = PACKET, .address = "127.0.0.1", .provider = "tcp"};
+    struct net_config config = {
+        .n_blocks = BLOCKS, .max_bytes = PACKET, .address = "127.0.0.1", .provider = "tcp"};
 
     memset(e, 0, sizeof *e);
     assert_int_equal(arena_init(&e->arena, BLOCKS, PACKET - 80), 0);
@@ -191,7 +193,9 @@ static int dial(const struct end *to)
 
 static struct tcp_hello hello_of(const struct sockaddr_in *from)
 {
-    struct tcp_hello h = {.head = {TCP_HELLO_MAGIC, (uint32_t)TCP_HELLO_BYTES}, .version = TCP_VERSION, .address_len = sizeof *from};
+    struct tcp_hello h = {.head = {TCP_HELLO_MAGIC, (uint32_t)TCP_HELLO_BYTES},
+                          .version = TCP_VERSION,
+                          .address_len = sizeof *from};
 
     memcpy(h.address, from, sizeof *from);
     return h;
@@ -200,7 +204,8 @@ static struct tcp_hello hello_of(const struct sockaddr_in *from)
 /* A peer that nothing listens for, so that only its own connection counts. */
 static struct sockaddr_in nowhere(void)
 {
-    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
 /* Frames that arrive byte by byte, in one piece, and in pieces of odd length. */
@@ -219,7 +224,8 @@ static void test_pieces(void **state)
         assert_int_equal(net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].peer), 0);
         memcpy(stream, &hello, n);
         /* One byte a poll takes its time: a shorter stream then. */
-        for (size_t limit = pieces[p] < 100 ? 60000 : sizeof stream - PACKET - 8; n < limit; n_packets++) {
+        for (size_t limit = pieces[p] < 100 ? 60000 : sizeof stream - PACKET - 8; n < limit;
+             n_packets++) {
             uint32_t len = length_of(n_packets, true);
             struct tcp_head head = {TCP_FRAME_MAGIC, len};
             memcpy(stream + n, &head, sizeof head);
@@ -295,7 +301,8 @@ static void test_rubbish(void **state)
     stop();
 }
 
-/* The peer dies with packets queued: they come back as failed, the peer is reported, and a new one at the same place is found. */
+/* The peer dies with packets queued: they come back as failed, the peer is reported, and a new one
+ * at the same place is found. */
 static void test_death(void **state)
 {
     uint8_t address[NET_ADDRESS_BYTES];
@@ -362,8 +369,9 @@ static void test_early(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_pieces), cmocka_unit_test(test_rubbish),
-        cmocka_unit_test(test_death),   cmocka_unit_test(test_early),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_rubbish), cmocka_unit_test(test_death),
+        cmocka_unit_test(test_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Progress without calls: large transfers and nonblocking collectives must end while all ranks only look at their memory. Then the
- * same with calls between, in random order. Arguments: rounds of the second part. Exits with 1 on a wrong value or after 20 s
- * without progress.
+ * Progress without calls: large transfers and nonblocking collectives must end while all ranks only
+ * look at their memory. Then the same with calls between, in random order. Arguments: rounds of the
+ * second part. Exits with 1 on a wrong value or after 20 s without progress.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -56,7 +56,8 @@ static void without_calls(void)
     MPI_Irecv(in, N_BYTES, MPI_BYTE, left, 1, MPI_COMM_WORLD, &requests[0]);
     MPI_Isend(out, N_BYTES, MPI_BYTE, right, 1, MPI_COMM_WORLD, &requests[1]);
     look_until(in, (uint8_t)(left + 1), "the first byte of a large message did not come");
-    look_until(in + N_BYTES - 1, (uint8_t)(left + 1), "the last byte of a large message did not come");
+    look_until(in + N_BYTES - 1, (uint8_t)(left + 1),
+               "the last byte of a large message did not come");
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     for (uint32_t i = 0; i < N_BYTES; i++)
         if (in[i] != left + 1)
@@ -86,7 +87,8 @@ static void without_calls(void)
     free(out);
 }
 
-/* What an error was, which the helper thread found, is told by the thread that asks for the result. */
+/* What an error was, which the helper thread found, is told by the thread that asks for the
+ * result. */
 static void expect_text(int error, int mpi_class, const char *wanted)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -113,10 +115,13 @@ static void errors_without_calls(void)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Irecv(in, n, MPI_BYTE, left, 5, MPI_COMM_WORLD, &requests[0]);
     MPI_Isend(out, 200000 + rank, MPI_BYTE, right, 5, MPI_COMM_WORLD, &requests[1]);
-    look_until(in + n - 1, (uint8_t)(left + 1), "the last byte of a large message that does not fit did not come");
+    look_until(in + n - 1, (uint8_t)(left + 1),
+               "the last byte of a large message that does not fit did not come");
     int error = MPI_Waitall(2, requests, statuses);
-    snprintf(wanted, sizeof wanted, "%d bytes with tag 5 from rank %d met a receive of %d bytes", 200000 + left, left, n);
-    expect_text(error == MPI_ERR_IN_STATUS ? statuses[0].MPI_ERROR : error, MPI_ERR_TRUNCATE, wanted);
+    snprintf(wanted, sizeof wanted, "%d bytes with tag 5 from rank %d met a receive of %d bytes",
+             200000 + left, left, n);
+    expect_text(error == MPI_ERR_IN_STATUS ? statuses[0].MPI_ERROR : error, MPI_ERR_TRUNCATE,
+                wanted);
 
     /* The root of a broadcast with more than the others take comes late. */
     memset(in, 0, N_BYTES);
@@ -124,7 +129,8 @@ static void errors_without_calls(void)
         const struct timespec pause = {.tv_nsec = 20000000};
         nanosleep(&pause, NULL);
     }
-    MPI_Ibcast(rank == 0 ? out : in, rank == 0 ? 40 : 30, MPI_BYTE, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Ibcast(rank == 0 ? out : in, rank == 0 ? 40 : 30, MPI_BYTE, 0, MPI_COMM_WORLD,
+               &requests[0]);
     if (rank > 0)
         look_until(in + 29, 1, "the last byte of a broadcast that does not fit did not come");
     error = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
@@ -155,7 +161,8 @@ static void with_calls(int rounds)
         nanosleep(&pause, NULL);
         if (seed >> 62 == 0)
             MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE);
-        MPI_Sendrecv(&rank, 1, MPI_INT, right, 4, &got, 1, MPI_INT, left, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(&rank, 1, MPI_INT, right, 4, &got, 1, MPI_INT, left, 4, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
         if (got != left)
             fail("wrong value beside transfers");
         MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);

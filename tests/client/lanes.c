@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads on communicators of their own (client/core/lane.h): every call that takes the lock of a lane alone, beside those that take
- * the library lock and touch the same lane: collectives, probes, buffered, persistent and partitioned sends, cancelled and freed requests,
- * types and communicators freed while a transfer still needs them. Thread 0 stays on MPI_COMM_WORLD. Runs on any MPI.
+ * Threads on communicators of their own (client/core/lane.h): every call that takes the lock of a
+ * lane alone, beside those that take the library lock and touch the same lane: collectives, probes,
+ * buffered, persistent and partitioned sends, cancelled and freed requests, types and communicators
+ * freed while a transfer still needs them. Thread 0 stays on MPI_COMM_WORLD. Runs on any MPI.
  *
  * usage: lanes SEED ROUNDS. Exits with 1 on a wrong value.
  */
@@ -266,7 +267,8 @@ static void *run(void *arg)
         fill(w, round, n);
         switch (draw(w, 14)) {
         case 0:
-            MPI_Sendrecv(w->out, n, MPI_INT, right, round, w->in, n, MPI_INT, left, round, w->comm, MPI_STATUS_IGNORE);
+            MPI_Sendrecv(w->out, n, MPI_INT, right, round, w->in, n, MPI_INT, left, round, w->comm,
+                         MPI_STATUS_IGNORE);
             check(w, left, round, n, "sendrecv");
             break;
         case 1:
@@ -302,7 +304,8 @@ static void *run(void *arg)
                 MPI_Recv(w->in, n, MPI_INT, left, round, w->comm, MPI_STATUS_IGNORE);
             } else {
                 memcpy(w->in, w->out, (size_t)n * sizeof *w->in);
-                MPI_Sendrecv_replace(w->in, n, MPI_INT, right, round, left, round, w->comm, MPI_STATUS_IGNORE);
+                MPI_Sendrecv_replace(w->in, n, MPI_INT, right, round, left, round, w->comm,
+                                     MPI_STATUS_IGNORE);
             }
             check(w, left, round, n, "in turn");
             break;
@@ -330,7 +333,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 0; i < N_THREADS; i++) {
-        works[i] = (struct work){.comm = MPI_COMM_WORLD, .seed = (unsigned)atoi(argv[1]) * 31u + (unsigned)i, .id = i};
+        works[i] = (struct work){
+            .comm = MPI_COMM_WORLD, .seed = (unsigned)atoi(argv[1]) * 31u + (unsigned)i, .id = i};
         if (i > 0)
             MPI_Comm_dup(MPI_COMM_WORLD, &works[i].comm);
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * local_run N PROGRAM [ARGS...]: runs N ranks of an MPI program on this machine with nothing but a job segment: no daemon, no
- * spawner. For tests of the library alone (sanitizers, profilers) and for telling its cost from the daemon's. Ends with the
- * highest exit code of its ranks; kills them all when one dies by a signal, after MOTET_TEST_TIMEOUT seconds (default 120), or when
- * it dies itself. MOTET_TEST_FENCED=1: as on a kernel without membarrier. MOTET_TEST_NO_READV=1: as in a container that forbids
- * reading other processes' memory.
+ * local_run N PROGRAM [ARGS...]: runs N ranks of an MPI program on this machine with nothing but a
+ * job segment: no daemon, no spawner. For tests of the library alone (sanitizers, profilers) and
+ * for telling its cost from the daemon's. Ends with the highest exit code of its ranks; kills them
+ * all when one dies by a signal, after MOTET_TEST_TIMEOUT seconds (default 120), or when it dies
+ * itself. MOTET_TEST_FENCED=1: as on a kernel without membarrier. MOTET_TEST_NO_READV=1: as in a
+ * container that forbids reading other processes' memory.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -64,7 +65,8 @@ static int make_segments(int n)
         *segment_world_at(base, &layout, r) = (struct segment_world){.node = 0, .local = r};
         segment_rank_at(base, &layout, r)->world_rank = r;
     }
-    snprintf(segment_node_at(base, &layout, 0)->name, sizeof segment_node_at(base, &layout, 0)->name, "local");
+    snprintf(segment_node_at(base, &layout, 0)->name,
+             sizeof segment_node_at(base, &layout, 0)->name, "local");
     atomic_store_explicit(&header->version, SEGMENT_VERSION, memory_order_release);
     return 0;
 }
@@ -120,7 +122,9 @@ static int serve_attach(int conn, int n)
         struct frame_header header;
         struct attach_reply reply;
     } out = {.header = {.len = sizeof out.reply, .type = ATTACH_REPLY, .magic = FRAME_MAGIC},
-             .reply = {.version = ATTACH_VERSION, .shape = layout.shape, .fenced = getenv("MOTET_TEST_FENCED") != NULL}};
+             .reply = {.version = ATTACH_VERSION,
+                       .shape = layout.shape,
+                       .fenced = getenv("MOTET_TEST_FENCED") != NULL}};
     int fds[2] = {segment_fd, node_fd};
     uint64_t deadline_ns = clock_now_ns() + 5 * CLOCK_NS_PER_S;
 
@@ -134,7 +138,8 @@ static int serve_attach(int conn, int n)
     return fd_send_fds(conn, &out, sizeof out, fds, 2);
 }
 
-/* Reads what an attached rank says: detach is answered, abort gives the exit code. -1: it is gone. */
+/* Reads what an attached rank says: detach is answered, abort gives the exit code. -1: it is
+ * gone. */
 static int serve_rank(int conn, int *code)
 {
     struct frame_header h;
@@ -198,7 +203,8 @@ int main(int argc, char **argv)
             if (WIFSIGNALED(status)) {
                 for (int r = 0; r < n; r++)
                     if (pids[r] == gone)
-                        fprintf(stderr, "local_run: rank %d died by signal %d\n", r, WTERMSIG(status));
+                        fprintf(stderr, "local_run: rank %d died by signal %d\n", r,
+                                WTERMSIG(status));
                 abort_code = own;
             }
             code = own > code ? own : code;

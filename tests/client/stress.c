@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random point-to-point traffic with checked contents: stress [SEED [ROUNDS]]. In each round all ranks draw the same list of messages
- * (sender, receiver, tag, size, dense or strided on either side, standard or synchronous or blocking), post their receives in a
- * random order, partly with wildcards, and compare every byte. Runs on any MPI. Prints the seed; exits with 1 on the first
+ * Random point-to-point traffic with checked contents: stress [SEED [ROUNDS]]. In each round all
+ * ranks draw the same list of messages (sender, receiver, tag, size, dense or strided on either
+ * side, standard or synchronous or blocking), post their receives in a random order, partly with
+ * wildcards, and compare every byte. Runs on any MPI. Prints the seed; exits with 1 on the first
  * difference.
  */
 #include <mpi.h>
@@ -88,19 +89,21 @@ static void start_recv(const struct plan *p, unsigned char *buf, MPI_Request *re
         MPI_Type_free(&type);
 }
 
-static int check(const struct plan *p, int round, const unsigned char *buf, const MPI_Status *status)
+static int check(const struct plan *p, int round, const unsigned char *buf,
+                 const MPI_Status *status)
 {
     int n = -1;
 
     MPI_Get_count(status, MPI_BYTE, &n);
     if (n != p->n_bytes || status->MPI_SOURCE != p->from || status->MPI_TAG != p->tag) {
-        fprintf(stderr, "round %d tag %d: got %d bytes from %d with tag %d, expected %d from %d\n", round, p->tag, n,
-                status->MPI_SOURCE, status->MPI_TAG, p->n_bytes, p->from);
+        fprintf(stderr, "round %d tag %d: got %d bytes from %d with tag %d, expected %d from %d\n",
+                round, p->tag, n, status->MPI_SOURCE, status->MPI_TAG, p->n_bytes, p->from);
         return 1;
     }
     for (int i = 0; i < p->n_bytes; i++) {
         if (buf[at(p->strided_recv, i)] != byte_of(p, round, i)) {
-            fprintf(stderr, "round %d tag %d from %d: byte %d of %d is wrong\n", round, p->tag, p->from, i, p->n_bytes);
+            fprintf(stderr, "round %d tag %d from %d: byte %d of %d is wrong\n", round, p->tag,
+                    p->from, i, p->n_bytes);
             return 1;
         }
     }
@@ -118,9 +121,15 @@ static int play(int round, int rank, int size)
     int probes_last = (int)draw(2);
 
     for (int m = 0; m < n; m++) {
-        plans[m] = (struct plan){.from = (int)draw((uint64_t)size), .to = (int)draw((uint64_t)size), .tag = round * MAX_MESSAGES + m,
-                                 .n_bytes = draw_size(), .strided_send = draw(4) == 0, .strided_recv = draw(4) == 0,
-                                 .mode = draw(4) == 0, .any_source = draw(3) == 0, .probe = probes_last && draw(4) == 0};
+        plans[m] = (struct plan){.from = (int)draw((uint64_t)size),
+                                 .to = (int)draw((uint64_t)size),
+                                 .tag = round * MAX_MESSAGES + m,
+                                 .n_bytes = draw_size(),
+                                 .strided_send = draw(4) == 0,
+                                 .strided_recv = draw(4) == 0,
+                                 .mode = draw(4) == 0,
+                                 .any_source = draw(3) == 0,
+                                 .probe = probes_last && draw(4) == 0};
     }
     /* Half of the rounds receive before they send, the others meet everything unexpected. */
     int recv_first = (int)draw(2);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_THREAD_MULTIPLE: several threads per rank, each on a communicator of its own, exchange messages of all sizes round a ring of ranks,
- * do reductions, and use wildcards on a shared communicator. Runs on any MPI. Exits with 1 on a wrong value.
+ * MPI_THREAD_MULTIPLE: several threads per rank, each on a communicator of its own, exchange
+ * messages of all sizes round a ring of ranks, do reductions, and use wildcards on a shared
+ * communicator. Runs on any MPI. Exits with 1 on a wrong value.
  */
 #include <mpi.h>
 #include <pthread.h>

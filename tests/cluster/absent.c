@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job that hangs because one rank does something else: what motetctl must tell of it. Uses mpi.h alone.
+ * A job that hangs because one rank does something else: what motetctl must tell of it. Uses mpi.h
+ * alone.
  *
  *     absent CALL INSTEAD [RANK]
  *
- * After three barriers on MPI_COMM_WORLD all ranks but RANK (default: the last) call CALL; RANK does INSTEAD. The first rank says so.
+ * After three barriers on MPI_COMM_WORLD all ranks but RANK (default: the last) call CALL; RANK
+ * does INSTEAD. The first rank says so.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -161,10 +163,13 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } calls[] = {
-    {"barrier", barrier}, {"allreduce", allreduce}, {"ibarrier", ibarrier}, {"bcast", bcast}, {"persistent", persistent},
-    {"sub", sub}, {"duplicate", duplicate}, {"split", split}, {"finalize", finalize}, {"probe", probe}, {"receive", receive},
-    {"receive_absent", receive_absent}, {"ssend", ssend}, {"send_large", send_large}, {"partitioned", partitioned},
-    {"threads", threads}, {"compute", compute}, {"sleep", rest}, {"stop", stop},
+    {"barrier", barrier},     {"allreduce", allreduce},   {"ibarrier", ibarrier},
+    {"bcast", bcast},         {"persistent", persistent}, {"sub", sub},
+    {"duplicate", duplicate}, {"split", split},           {"finalize", finalize},
+    {"probe", probe},         {"receive", receive},       {"receive_absent", receive_absent},
+    {"ssend", ssend},         {"send_large", send_large}, {"partitioned", partitioned},
+    {"threads", threads},     {"compute", compute},       {"sleep", rest},
+    {"stop", stop},
 };
 
 static void call(const char *name)
@@ -184,7 +189,8 @@ int main(int argc, char **argv)
     int provided;
     const bool with_threads = argc > 1 && strcmp(argv[1], "threads") == 0;
 
-    MPI_Init_thread(&argc, &argv, with_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Init_thread(&argc, &argv, with_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                    &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc < 3)

@@ -4,8 +4,9 @@
  *
  *     flood MESSAGES stop|compute
  *
- * Rank 1 stops itself, or computes. All others but the last start MESSAGES sends of 100 bytes each to it, and then 200 round trips of 8 to
- * 100,000 bytes with the last rank, which prints "flood: passed" when all of them are done. Rank 1, once it goes on (SIGCONT, SIGUSR1), receives
+ * Rank 1 stops itself, or computes. All others but the last start MESSAGES sends of 100 bytes each
+ * to it, and then 200 round trips of 8 to 100,000 bytes with the last rank, which prints "flood:
+ * passed" when all of them are done. Rank 1, once it goes on (SIGCONT, SIGUSR1), receives
  * everything in order.
  */
 #include <signal.h>
@@ -104,7 +105,7 @@ int main(int argc, char **argv)
     } else if (rank == size - 1) {
         answer(n_floods);
     } else {
-        int (*bufs)[BYTES / sizeof(int)] = calloc((size_t)n_messages, sizeof *bufs);
+        int(*bufs)[BYTES / sizeof(int)] = calloc((size_t)n_messages, sizeof *bufs);
         MPI_Request *requests = calloc((size_t)n_messages, sizeof *requests);
         for (int i = 0; i < n_messages; i++) {
             bufs[i][0] = i;

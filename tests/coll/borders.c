@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What collectives send over the borders between networks, counted by the fake (fake_networks.h): every payload crosses each border once,
- * in the direction in which it is wanted, for all roots, on the world, on a communicator with its ranks in reverse, on one of
- * every other rank, and between two groups. Reductions that keep an order: a payload for each run of ranks on a side. Results are the
- * business of collectives.c and inter.c.
+ * What collectives send over the borders between networks, counted by the fake (fake_networks.h):
+ * every payload crosses each border once, in the direction in which it is wanted, for all roots, on
+ * the world, on a communicator with its ranks in reverse, on one of every other rank, and between
+ * two groups. Reductions that keep an order: a payload for each run of ranks on a side. Results are
+ * the business of collectives.c and inter.c.
  *
- * Argument "tree": the networks are no ring, so that each border has two sides, and blocks may cross only from where they are to where they
- * are wanted. A last argument "flat": the numbers are printed and not judged, for comparing with other algorithms.
+ * Argument "tree": the networks are no ring, so that each border has two sides, and blocks may
+ * cross only from where they are to where they are wanted. A last argument "flat": the numbers are
+ * printed and not judged, for comparing with other algorithms.
  */
 #include "fake_networks.h"
 
@@ -26,7 +28,8 @@ static int rank, size, n_failed;
 static const char *comm_name;
 static bool is_tree, judged = true;
 static int *world; /* [size] world ranks */
-static bool side[FAKE_MAX_NETWORKS][FAKE_MAX_NETWORKS][FAKE_MAX_NETWORKS]; /* border a, b: network is on a's side */
+static bool side[FAKE_MAX_NETWORKS][FAKE_MAX_NETWORKS]
+                [FAKE_MAX_NETWORKS]; /* border a, b: network is on a's side */
 
 /* Without the border between them, which networks does a still reach? */
 static void find_sides(void)
@@ -52,7 +55,8 @@ static bool is_behind(int a, int b, int r)
     return true;
 }
 
-/* Runs of neighbouring ranks behind a's side of the border, or not behind b's (with those on the gateways between). */
+/* Runs of neighbouring ranks behind a's side of the border, or not behind b's (with those on the
+ * gateways between). */
 static long n_runs(int a, int b, bool with_gateways)
 {
     long n = 0;
@@ -100,14 +104,16 @@ static int group_of(int r)
     return by_parity ? r % 2 : r >= (size + 2) / 3;
 }
 
-/* Is there a network with none of the ranks of a group (-1: of all), other than the root's own? A payload may then have to turn round behind
- * it, and so cross a border also away from where it is wanted most, or on its way up and on its way down. */
+/* Is there a network with none of the ranks of a group (-1: of all), other than the root's own? A
+ * payload may then have to turn round behind it, and so cross a border also away from where it is
+ * wanted most, or on its way up and on its way down. */
 static bool has_gaps(int group, int root)
 {
     for (int k = 0; k < fake_networks_n(); k++) {
         bool found = root >= 0 && fake_networks_has(k, job_node_of(world[root]));
         for (int r = 0; r < size; r++)
-            found = found || ((group < 0 || group_of(r) == group) && fake_networks_has(k, job_node_of(world[r])));
+            found = found || ((group < 0 || group_of(r) == group) &&
+                              fake_networks_has(k, job_node_of(world[r])));
         if (!found)
             return true;
     }
@@ -119,7 +125,9 @@ static long payload = BLOCK; /* of the operation that is tested */
 static long limit_of(enum limit limit, int a, int b, int root)
 {
     if (!is_tree)
-        return limit >= OF_PAIRS ? payload * size * size : limit < OF_SENDERS ? payload : payload * size;
+        return limit >= OF_PAIRS    ? payload * size * size
+               : limit < OF_SENDERS ? payload
+                                    : payload * size;
     switch (limit) {
     case ONE_PAYLOAD:
         return payload * (1 + has_gaps(-1, -1));
@@ -138,9 +146,12 @@ static long limit_of(enum limit limit, int a, int b, int root)
     case OF_PAIRS:
         return payload * n_behind(a, b) * n_behind(b, a);
     case OF_RUNS:
-        return payload * (1 + has_gaps(-1, -1)) * (most_runs(a, b) > most_runs(b, a) ? most_runs(a, b) : most_runs(b, a));
+        return payload * (1 + has_gaps(-1, -1)) *
+               (most_runs(a, b) > most_runs(b, a) ? most_runs(a, b) : most_runs(b, a));
     case RUNS_TO_ROOT:
-        return is_behind(a, b, root) && !has_gaps(-1, root) ? 0 : payload * (has_gaps(-1, root) ? size : most_runs(a, b));
+        return is_behind(a, b, root) && !has_gaps(-1, root)
+                   ? 0
+                   : payload * (has_gaps(-1, root) ? size : most_runs(a, b));
     }
     return 0;
 }
@@ -153,17 +164,19 @@ static void begin(void)
     MPI_Barrier(comm);
 }
 
-static void judge(const char *what, int root, long (*most_of)(int a, int b, const void *arg), const void *arg)
+static void judge(const char *what, int root, long (*most_of)(int a, int b, const void *arg),
+                  const void *arg)
 {
     for (int a = 0; a < fake_networks_n(); a++) {
         for (int b = 0; b < fake_networks_n(); b++) {
             long got = fake_networks_bytes(a, b), most = most_of(a, b, arg);
             if (!judged && got)
-                printf("%s, %s, root %d: %ld blocks from network %d to %d, expected at most %ld\n", what, comm_name, root, got / payload, a,
-                       b, most / payload);
+                printf("%s, %s, root %d: %ld blocks from network %d to %d, expected at most %ld\n",
+                       what, comm_name, root, got / payload, a, b, most / payload);
             if (judged && got > most && n_failed++ < 5)
-                printf("%s, %s, root %d: %ld bytes cross the border from network %d to %d, expected at most %ld\n", what, comm_name,
-                       root, got, a, b, most);
+                printf("%s, %s, root %d: %ld bytes cross the border from network %d to %d, "
+                       "expected at most %ld\n",
+                       what, comm_name, root, got, a, b, most);
         }
     }
 }
@@ -196,7 +209,8 @@ static void test_barrier(void)
     for (int a = 0; rank == 0 && judged && a < fake_networks_n(); a++)
         for (int b = 0; b < fake_networks_n(); b++)
             if (fake_networks_messages(a, b) > 13 * (1 + has_gaps(-1, -1)) && n_failed++ < 5)
-                printf("barrier, %s: %ld messages in 10 from network %d to %d\n", comm_name, fake_networks_messages(a, b), a, b);
+                printf("barrier, %s: %ld messages in 10 from network %d to %d\n", comm_name,
+                       fake_networks_messages(a, b), a, b);
     MPI_Barrier(comm);
 }
 
@@ -320,7 +334,9 @@ static void test_ordered(char *one, char *other, MPI_Op ordered)
     }
 }
 
-/* ---- between two groups: the lower ranks and the upper ones, or those with even numbers and those with odd ones ---- */
+/* ---- between two groups: the lower ranks and the upper ones, or those with even numbers and those
+ * with odd ones
+ * ---- */
 
 /* Does a group have a rank on this side of the border from a to b, or on a gateway between? */
 static int n_with(int group, int a, int b)
@@ -344,9 +360,14 @@ static long most_of_flow(int a, int b, const void *arg)
     if (!is_tree)
         return payload * size * size;
     if (f->kind == TO_ALL)
-        return (!is_behind(b, a, f->root) || has_gaps(!f->group, f->root)) && n_with(!f->group, b, a) ? payload : 0;
+        return (!is_behind(b, a, f->root) || has_gaps(!f->group, f->root)) &&
+                       n_with(!f->group, b, a)
+                   ? payload
+                   : 0;
     if (f->kind == TO_ONE)
-        return (!is_behind(a, b, f->root) || has_gaps(f->group, f->root)) && n_with(f->group, a, b) ? payload : 0;
+        return (!is_behind(a, b, f->root) || has_gaps(f->group, f->root)) && n_with(f->group, a, b)
+                   ? payload
+                   : 0;
     for (int g = 0; g < 2; g++) {
         int times = 1 + (has_gaps(0, -1) || has_gaps(1, -1));
         if (f->kind == BOTH) /* an operand or a result */
@@ -354,7 +375,8 @@ static long most_of_flow(int a, int b, const void *arg)
         else if (f->kind == BLOCKS_TO_ALL)
             n += n_with(!g, b, a) ? payload * (has_gaps(!g, -1) ? size : n_with(g, a, b)) : 0;
         else /* operands, or the blocks of the result for those behind */
-            n += n_with(g, a, b) || times > 1 ? times * payload * n_with(0, 0, 0) * n_with(1, 0, 0) : 0;
+            n += n_with(g, a, b) || times > 1 ? times * payload * n_with(0, 0, 0) * n_with(1, 0, 0)
+                                              : 0;
     }
     return n;
 }
@@ -449,7 +471,8 @@ static void test_comm(const char *name, MPI_Op ordered)
     MPI_Group_translate_ranks(own, size, from, all, world);
     MPI_Group_free(&all);
     MPI_Group_free(&own);
-    char *one = calloc(1, BLOCK), *blocks = calloc((size_t)size, BLOCK), *others = calloc((size_t)size, BLOCK);
+    char *one = calloc(1, BLOCK), *blocks = calloc((size_t)size, BLOCK),
+         *others = calloc((size_t)size, BLOCK);
     test_barrier();
     test_rooted(one, blocks);
     test_unrooted(one, blocks, others);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives that do not match, in the checking mode (MOTET_CHECK=collectives): every case must raise the right class of error on all
- * ranks, and the communicator must be good for the next case.
+ * Collectives that do not match, in the checking mode (MOTET_CHECK=collectives): every case must
+ * raise the right class of error on all ranks, and the communicator must be good for the next case.
  */
 #include <mpi.h>
 
@@ -33,8 +33,10 @@ static void test_mismatches(void)
     expect("truncation", MPI_Bcast(in, last ? 1 : 2, MPI_INT, 0, comm), MPI_ERR_TRUNCATE);
     expect("type", MPI_Bcast(in, 1, last ? MPI_FLOAT : MPI_INT, 0, comm), MPI_ERR_TYPE);
     expect("op", MPI_Reduce(in, out, 1, MPI_INT, last ? MPI_MAX : MPI_SUM, 0, comm), MPI_ERR_OP);
-    expect("in place", MPI_Allreduce(last ? MPI_IN_PLACE : in, out, 1, MPI_INT, MPI_SUM, comm), MPI_ERR_BUFFER);
-    expect("gather", MPI_Gather(in, last ? 3 : 1, MPI_INT, out, 1, MPI_INT, 0, comm), MPI_ERR_COUNT);
+    expect("in place", MPI_Allreduce(last ? MPI_IN_PLACE : in, out, 1, MPI_INT, MPI_SUM, comm),
+           MPI_ERR_BUFFER);
+    expect("gather", MPI_Gather(in, last ? 3 : 1, MPI_INT, out, 1, MPI_INT, 0, comm),
+           MPI_ERR_COUNT);
     expect("scan", MPI_Scan(in, out, 1, last ? MPI_DOUBLE : MPI_INT, MPI_SUM, comm), MPI_ERR_COUNT);
     err = last ? MPI_Ibcast(in, 1, MPI_INT, 0, comm, &request) : MPI_Bcast(in, 1, MPI_INT, 0, comm);
     if (last && err == MPI_SUCCESS)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every collective of chapter 6 on intracommunicators against what it must give, for a dense, a strided and a
- * pair type, all roots, in place and not, blocking, nonblocking and persistent. Any number of ranks. Ends
- * with 0 when all is right.
+ * Every collective of chapter 6 on intracommunicators against what it must give, for a dense, a
+ * strided and a pair type, all roots, in place and not, blocking, nonblocking and persistent. Any
+ * number of ranks. Ends with 0 when all is right.
  *
  * Arguments: largest count (default 3000). Runs on any library with the standard ABI.
  */
@@ -29,8 +29,7 @@ static void at(const char *what, const struct kind *k, long count, int root, int
     n_starts = in_place ? 1 : 2;
 }
 
-/* ---- data movement
- * -------------------------------------------------------------------------------------------------- */
+/* ---- data movement ---- */
 
 static void test_bcast(const struct kind *k, int count, int root)
 {
@@ -71,7 +70,8 @@ static void test_scatter(const struct kind *k, int count, int root, int in_place
     for (int i = 0; rank == root && i < size; i++)
         data_fill(send, k, (long)i * count, count, i, 5);
     if (in_place && rank == root) {
-        RUN(Scatter, Iscatter, send, count, k->type, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root, comm);
+        RUN(Scatter, Iscatter, send, count, k->type, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root,
+            comm);
     } else {
         RUN(Scatter, Iscatter, send, count, k->type, recv, count, k->type, root, comm);
         data_check(recv, k, 0, count, rank, 5);
@@ -81,7 +81,8 @@ static void test_scatter(const struct kind *k, int count, int root, int in_place
     free(recv);
 }
 
-/* Blocks of the v forms: unequal, some empty, in reverse order with a gap of one element behind each. */
+/* Blocks of the v forms: unequal, some empty, in reverse order with a gap of one element behind
+ * each. */
 static int v_count(int count, int i)
 {
     return count == 0 ? 0 : (count + i) % 3 == 2 ? 0 : count + i;
@@ -108,7 +109,8 @@ static void test_gatherv(const struct kind *k, int count, int root, int in_place
     data_fill(send, k, 0, mine, rank, 0);
     if (in_place && rank == root) {
         data_fill(recv, k, displs[rank], mine, rank, 0);
-        RUN(Gatherv, Igatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, recv, counts, displs, k->type, root, comm);
+        RUN(Gatherv, Igatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, recv, counts, displs, k->type,
+            root, comm);
     } else {
         RUN(Gatherv, Igatherv, send, mine, k->type, recv, counts, displs, k->type, root, comm);
     }
@@ -133,8 +135,8 @@ static void test_scatterv(const struct kind *k, int count, int root, int in_plac
     for (int i = 0; rank == root && i < size; i++)
         data_fill(send, k, displs[i], counts[i], i, 2);
     if (in_place && rank == root) {
-        RUN(Scatterv, Iscatterv, send, counts, displs, k->type, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root,
-            comm);
+        RUN(Scatterv, Iscatterv, send, counts, displs, k->type, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL,
+            root, comm);
     } else {
         RUN(Scatterv, Iscatterv, send, counts, displs, k->type, recv, mine, k->type, root, comm);
         data_check(recv, k, 0, mine, rank, 2);
@@ -174,7 +176,8 @@ static void test_allgatherv(const struct kind *k, int count, int in_place)
     data_fill(send, k, 0, mine, rank, 0);
     if (in_place) {
         data_fill(recv, k, displs[rank], mine, rank, 0);
-        RUN(Allgatherv, Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, recv, counts, displs, k->type, comm);
+        RUN(Allgatherv, Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, recv, counts, displs,
+            k->type, comm);
     } else {
         RUN(Allgatherv, Iallgatherv, send, mine, k->type, recv, counts, displs, k->type, comm);
     }
@@ -206,7 +209,8 @@ static void test_alltoall(const struct kind *k, int count, int in_place)
     free(recv);
 }
 
-/* From a to b go (a + b) % 3 * count elements; symmetric, as the in-place form wants. wide: alltoallw. */
+/* From a to b go (a + b) % 3 * count elements; symmetric, as the in-place form wants. wide:
+ * alltoallw. */
 static void test_alltoallv(const struct kind *k, int count, int in_place, int wide)
 {
     int *counts = malloc((size_t)size * sizeof(int)), *displs = malloc((size_t)size * sizeof(int));
@@ -223,14 +227,16 @@ static void test_alltoallv(const struct kind *k, int count, int in_place, int wi
     for (int i = 0; i < size; i++)
         data_fill(in_place ? recv : send, k, displs[i] / scale, counts[i], rank, i * 100);
     if (wide && in_place)
-        RUN(Alltoallw, Ialltoallw, MPI_IN_PLACE, NULL, NULL, NULL, recv, counts, displs, types, comm);
+        RUN(Alltoallw, Ialltoallw, MPI_IN_PLACE, NULL, NULL, NULL, recv, counts, displs, types,
+            comm);
     else if (wide)
         RUN(Alltoallw, Ialltoallw, send, counts, displs, types, recv, counts, displs, types, comm);
     else if (in_place)
-        RUN(Alltoallv, Ialltoallv, MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, recv, counts, displs, k->type,
-            comm);
+        RUN(Alltoallv, Ialltoallv, MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, recv, counts,
+            displs, k->type, comm);
     else
-        RUN(Alltoallv, Ialltoallv, send, counts, displs, k->type, recv, counts, displs, k->type, comm);
+        RUN(Alltoallv, Ialltoallv, send, counts, displs, k->type, recv, counts, displs, k->type,
+            comm);
     for (int i = 0; i < size; i++) {
         data_check(recv, k, displs[i] / scale, counts[i], i, rank * 100);
         data_check_filler(recv, k, displs[i] / scale + counts[i], 1);
@@ -243,11 +249,10 @@ static void test_alltoallv(const struct kind *k, int count, int in_place, int wi
     free(types);
 }
 
-/* ---- reductions
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- reductions ---- */
 
-/* Affine maps x -> a x + b modulo a prime: associative, not commutative, so the order of operands shows. Two
- * ints an element; on the strided type, too. */
+/* Affine maps x -> a x + b modulo a prime: associative, not commutative, so the order of operands
+ * shows. Two ints an element; on the strided type, too. */
 #define PRIME 10007
 
 struct reduction {
@@ -326,7 +331,8 @@ static void expect(const struct reduction *r, int last, long i, int ret[2])
     }
 }
 
-static void check_result(const struct reduction *r, const int *buf, long first, long count, int last)
+static void check_result(const struct reduction *r, const int *buf, long first, long count,
+                         int last)
 {
     for (long i = 0; i < count; i++) {
         int want[2];
@@ -407,9 +413,7 @@ static void test_reduce_scatter(const struct reduction *r, int count, int in_pla
     free(counts);
 }
 
-/* ---- all of it
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ---- */
 
 static void test_moves(int count)
 {
@@ -486,8 +490,8 @@ static void test_many(void)
         if (i % 3 == 0)
             MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, comm, &requests[i]);
         else if (i % 3 == 1)
-            MPI_Ibcast(i % size == rank ? (out[i] = in[i], &out[i]) : &out[i], 1, MPI_INT, i % size, comm,
-                       &requests[i]);
+            MPI_Ibcast(i % size == rank ? (out[i] = in[i], &out[i]) : &out[i], 1, MPI_INT, i % size,
+                       comm, &requests[i]);
         else
             MPI_Iscan(&in[i], &out[i], 1, MPI_INT, MPI_SUM, comm, &requests[i]);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators, groups, attributes, error handlers, error codes, info objects and names. Any number of
- * ranks.
+ * Communicators, groups, attributes, error handlers, error codes, info objects and names. Any
+ * number of ranks.
  */
 #include "data.h"
 
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition))                                                                                    \
-            failed("line %d: %s", __LINE__, #condition);                                                     \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            failed("line %d: %s", __LINE__, #condition);                                           \
     } while (0)
 
 static int rank, size;
@@ -24,9 +24,7 @@ static int sum_over(MPI_Comm comm, int value)
     return sum;
 }
 
-/* ---- groups
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- groups ---- */
 
 static void test_groups(void)
 {
@@ -90,8 +88,7 @@ static void test_groups(void)
     free(translated);
 }
 
-/* ---- communicators
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- communicators ---- */
 
 static void test_split(void)
 {
@@ -193,7 +190,8 @@ static void test_idup(void)
         MPI_Wait(&requests[(i + rank) % N], MPI_STATUS_IGNORE);
     for (int i = 0; i < N; i++)
         CHECK(sum_over(comms[i], i + 1) == (i + 1) * size);
-    /* Interleaved with blocking creation on another communicator, in opposite order on odd ranks. */
+    /* Interleaved with blocking creation on another communicator, in opposite order on odd
+     * ranks. */
     MPI_Comm a, b;
     MPI_Request request[2];
     MPI_Comm_idup(rank % 2 ? comms[0] : comms[1], rank % 2 ? &a : &b, &request[0]);
@@ -225,9 +223,7 @@ static void test_names(void)
     MPI_Comm_free(&comm);
 }
 
-/* ---- attributes
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- attributes ---- */
 
 static int n_copied, n_deleted, refuse;
 static int deleted[8];
@@ -306,9 +302,7 @@ static void test_attributes(void)
     CHECK(!flag || *predefined >= size);
 }
 
-/* ---- errors
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---- */
 
 static int n_handled, last_error;
 static MPI_Comm last_comm;
@@ -371,9 +365,7 @@ static void test_errors(void)
     MPI_Remove_error_class(error_class);
 }
 
-/* ---- info
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- info ---- */
 
 static void test_info(void)
 {

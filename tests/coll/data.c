@@ -74,8 +74,8 @@ void data_check(const int *buf, const struct kind *k, long first, long count, in
         for (int p = 0; p < k->n; p++) {
             int got = buf[(first + i) * k->extent + k->at[p]];
             if (got != value_of(who, index + i, p)) {
-                failed("%s: element %ld part %d is %d, expected %d (element %ld of %d)", k->name, first + i,
-                       p, got, value_of(who, index + i, p), index + i, who);
+                failed("%s: element %ld part %d is %d, expected %d (element %ld of %d)", k->name,
+                       first + i, p, got, value_of(who, index + i, p), index + i, who);
                 return;
             }
         }

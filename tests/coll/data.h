@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers with a known content for the tests of collectives, for a dense, a strided and a pair type alike.
+ * Buffers with a known content for the tests of collectives, for a dense, a strided and a pair type
+ * alike.
  *
- * Every element consists of `n` ints that follow from (who, index); what lies between them is a filler that
- * nobody may touch. Uses the MPI interface only, so that the tests run on any library with the standard ABI.
+ * Every element consists of `n` ints that follow from (who, index); what lies between them is a
+ * filler that nobody may touch. Uses the MPI interface only, so that the tests run on any library
+ * with the standard ABI.
  */
 #ifndef MOTET_TESTS_COLL_DATA_H
 #define MOTET_TESTS_COLL_DATA_H

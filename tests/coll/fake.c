@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layers below the collectives, replaced for tests: job, progress and point-to-point through a mailbox in
- * memory.
+ * The layers below the collectives, replaced for tests: job, progress and point-to-point through a
+ * mailbox in memory.
  *
  *     PROGRAM -n RANKS [-N NODES] [-t NETWORKS] [-p PLACEMENT] [-s SEED] [arguments of the test]
  *
- * Forks RANKS processes that run the test program's main (compiled as test_main) with the real MPI layers on
- * top of this file. What real networks do rarely, this does all the time, drawn from the seed, which is
- * printed when a run fails: a send leaves only in a later progress call, so that a buffer touched too early
- * shows; sends may complete only when they are received, so that a missing receive shows as a deadlock; polls
- * do nothing for a while. Ranks are spread over NODES nodes: PLACEMENT t in turn, r in rows, d drawn from the seed,
- * by default one of the first two by the seed. NETWORKS says which nodes are on which networks (fake_networks.h). A
- * rank that fails or hangs for MOTET_TEST_TIMEOUT (FAKE_TIMEOUT_S) seconds ends the run.
+ * Forks RANKS processes that run the test program's main (compiled as test_main) with the real MPI
+ * layers on top of this file. What real networks do rarely, this does all the time, drawn from the
+ * seed, which is printed when a run fails: a send leaves only in a later progress call, so that a
+ * buffer touched too early shows; sends may complete only when they are received, so that a missing
+ * receive shows as a deadlock; polls do nothing for a while. Ranks are spread over NODES nodes:
+ * PLACEMENT t in turn, r in rows, d drawn from the seed, by default one of the first two by the
+ * seed. NETWORKS says which nodes are on which networks (fake_networks.h). A rank that fails or
+ * hangs for MOTET_TEST_TIMEOUT (FAKE_TIMEOUT_S) seconds ends the run.
  */
 #include "fake_networks.h"
 
@@ -44,8 +45,7 @@
 
 int test_main(int argc, char **argv);
 
-/* ---- shared memory
- * --------------------------------------------------------------------------------------------------- */
+/* ---- shared memory ---- */
 
 struct message {
     struct message *next; /* the arena lies at the same address in all ranks */
@@ -143,9 +143,7 @@ static void make_shared(void)
     }
 }
 
-/* ---- job
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- job ---- */
 
 int job_attach(void)
 {
@@ -188,7 +186,8 @@ int job_node_of(int world_rank)
     case 'r':
         return world_rank * n_nodes / n_ranks;
     case 'd':
-        return (int)((start_seed * 2654435761u ^ ((unsigned)world_rank + 1) * 2246822519u) >> 7) % n_nodes;
+        return (int)((start_seed * 2654435761u ^ ((unsigned)world_rank + 1) * 2246822519u) >> 7) %
+               n_nodes;
     default:
         return world_rank % n_nodes;
     }
@@ -231,8 +230,7 @@ uint64_t job_id(void)
     return 0;
 }
 
-/* ---- point-to-point
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- point-to-point ---- */
 
 struct fake_request {
     struct request request;
@@ -264,8 +262,8 @@ static void request_destroy(struct request *r)
 
 static const struct request_ops fake_ops = {.destroy = request_destroy};
 
-static struct fake_request *make_request(struct comm *comm, struct datatype *type, MPI_Count count, int tag,
-                                         enum p2p_context context)
+static struct fake_request *make_request(struct comm *comm, struct datatype *type, MPI_Count count,
+                                         int tag, enum p2p_context context)
 {
     struct fake_request *f = calloc(1, sizeof *f);
     if (!f)
@@ -332,7 +330,8 @@ static void receive(struct fake_request *f, struct message *m)
     struct type_cursor cursor;
     type_cursor_init(&cursor, f->type, f->count, f->recv_buf);
     size_t n = type_cursor_unpack(&cursor, m->bytes, m->n_bytes);
-    int err = n < m->n_bytes ? err_set(MPI_ERR_TRUNCATE, "%zu bytes into %zu", m->n_bytes, n) : MPI_SUCCESS;
+    int err = n < m->n_bytes ? err_set(MPI_ERR_TRUNCATE, "%zu bytes into %zu", m->n_bytes, n)
+                             : MPI_SUCCESS;
     f->request.source = m->source;
     f->request.tag = m->tag;
     f->request.bytes = (MPI_Count)n;
@@ -391,8 +390,9 @@ static int collect_taken(void)
     return n;
 }
 
-int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
-              enum p2p_context context, enum p2p_mode mode, struct request **ret_request)
+int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
+              struct comm *comm, enum p2p_context context, enum p2p_mode mode,
+              struct request **ret_request)
 {
     (void)mode;
     struct fake_request *f = make_request(comm, type, count, tag, context);
@@ -404,8 +404,8 @@ int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest,
     return MPI_SUCCESS;
 }
 
-int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int tag, struct comm *comm,
-              enum p2p_context context, struct request **ret_request)
+int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
+              struct comm *comm, enum p2p_context context, struct request **ret_request)
 {
     struct fake_request *f = make_request(comm, type, count, tag, context);
     f->recv_buf = buf;
@@ -426,25 +426,25 @@ int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int
     return MPI_SUCCESS;
 }
 
-int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag, struct comm *comm,
-             enum p2p_context context, enum p2p_mode mode)
+int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
+             struct comm *comm, enum p2p_context context, enum p2p_mode mode)
 {
     struct request *r;
     p2p_isend(buf, count, type, dest, tag, comm, context, mode, &r);
     return request_wait(r, MPI_STATUS_IGNORE);
 }
 
-int p2p_recv(void *buf, MPI_Count count, struct datatype *type, int source, int tag, struct comm *comm,
-             enum p2p_context context, MPI_Status *status)
+int p2p_recv(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
+             struct comm *comm, enum p2p_context context, MPI_Status *status)
 {
     struct request *r;
     p2p_irecv(buf, count, type, source, tag, comm, context, &r);
     return request_wait(r, status);
 }
 
-int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int dest, int stag, void *rbuf,
-                 MPI_Count rcount, struct datatype *rtype, int source, int rtag, struct comm *comm,
-                 enum p2p_context context, MPI_Status *status)
+int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int dest, int stag,
+                 void *rbuf, MPI_Count rcount, struct datatype *rtype, int source, int rtag,
+                 struct comm *comm, enum p2p_context context, MPI_Status *status)
 {
     struct request *in, *out;
     p2p_irecv(rbuf, rcount, rtype, source, rtag, comm, context, &in);
@@ -465,9 +465,7 @@ void p2p_deinit(void)
         send_oldest();
 }
 
-/* ---- progress
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- progress ---- */
 
 static struct {
     int (*poll)(void);
@@ -545,8 +543,7 @@ void progress_wait_idle(struct progress_wait *w)
     pthread_mutex_unlock(&box->lock);
 }
 
-/* ---- the MPI functions for requests that the tests use
- * ------------------------------------------------------------------------ */
+/* ---- the MPI functions for requests that the tests use ---- */
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
@@ -580,9 +577,7 @@ int MPI_Request_free(MPI_Request *request)
     return MPI_SUCCESS;
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 static pid_t pids[MAX_RANKS];
 
@@ -596,7 +591,8 @@ static int run_rank(int rank, int argc, char **argv)
     int rc = test_main(argc, argv);
     if (unsent || untaken || posted || unexpected || shared->boxes[rank].first) {
         fprintf(stderr, "rank %d: messages are left:%s%s%s%s\n", rank, unsent ? " unsent" : "",
-                untaken ? " untaken" : "", posted ? " posted" : "", unexpected ? " unexpected" : "");
+                untaken ? " untaken" : "", posted ? " posted" : "",
+                unexpected ? " unexpected" : "");
         rc = rc ? rc : 1;
     }
     if (handle_count()) {
@@ -618,8 +614,8 @@ static int reap(void)
                 continue;
             pids[i] = 0;
             if (rc && !worst)
-                fprintf(stderr, "rank %d ended with %d (-n %d -N %d -p %c -s %u)\n", i, rc, n_ranks, n_nodes, placement,
-                        start_seed);
+                fprintf(stderr, "rank %d ended with %d (-n %d -N %d -p %c -s %u)\n", i, rc, n_ranks,
+                        n_nodes, placement, start_seed);
         }
         if (rc && !worst)
             for (int i = 0; i < n_ranks; i++)
@@ -659,8 +655,8 @@ int main(int argc, char **argv)
         return 2;
     synchronous = start_seed & 2;
     make_shared();
-    flags = mmap(NULL, 1024 * MAX_RANKS * sizeof *flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                 -1, 0);
+    flags = mmap(NULL, 1024 * MAX_RANKS * sizeof *flags, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     argv[optind - 1] = argv[0];
     for (int i = 0; i < n_ranks; i++) {
         pids[i] = fork();

@@ -13,8 +13,9 @@ static int distance[FAKE_MAX_NETWORKS][FAKE_MAX_NETWORKS];
 
 /* Shared by all ranks. */
 static struct {
-    _Atomic long bytes[FAKE_MAX_NETWORKS][FAKE_MAX_NETWORKS], messages[FAKE_MAX_NETWORKS][FAKE_MAX_NETWORKS];
-} *counted;
+    _Atomic long bytes[FAKE_MAX_NETWORKS][FAKE_MAX_NETWORKS],
+        messages[FAKE_MAX_NETWORKS][FAKE_MAX_NETWORKS];
+} * counted;
 
 static bool read_list(const char *list)
 {
@@ -61,7 +62,8 @@ bool fake_networks_set(const char *list, int n_job_nodes)
             for (int b = 0; b < n_networks; b++)
                 if (distance[a][by] + distance[by][b] < distance[a][b])
                     distance[a][b] = distance[a][by] + distance[by][b];
-    counted = mmap(NULL, sizeof *counted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    counted =
+        mmap(NULL, sizeof *counted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return counted != MAP_FAILED;
 }
 
@@ -85,7 +87,8 @@ void fake_networks_count(int from_node, int to_node, long n_bytes)
     int from = -1, to = -1;
     for (int a = 0; a < n_networks; a++)
         for (int b = 0; b < n_networks; b++)
-            if (on[a][from_node] && on[b][to_node] && (from < 0 || distance[a][b] < distance[from][to])) {
+            if (on[a][from_node] && on[b][to_node] &&
+                (from < 0 || distance[a][b] < distance[from][to])) {
                 from = a;
                 to = b;
             }

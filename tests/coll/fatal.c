@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 1 makes a mistake; the error handler is the default one. check_fatal.py looks at the message. */
+/* Rank 1 makes a mistake; the error handler is the default one. check_fatal.py looks at the
+ * message. */
 #include <mpi.h>
 
 int main(int argc, char **argv)

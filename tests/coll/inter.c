@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives on intercommunicators: the ranks are split into two groups of unequal size that are joined in
- * the middle. Needs two ranks or more; blocking, nonblocking and persistent.
+ * Collectives on intercommunicators: the ranks are split into two groups of unequal size that are
+ * joined in the middle. Needs two ranks or more; blocking, nonblocking and persistent.
  */
 #include "data.h"
 #include "forms.h"
@@ -22,8 +22,8 @@ static char where[128];
 
 static void at(const char *what, int root_side, int root)
 {
-    snprintf(where, sizeof where, "form %d inter %s, %d against %d, %s x %d, root %d of side %d", (int)form,
-             what, size, n_remote, k->name, count, root, root_side);
+    snprintf(where, sizeof where, "form %d inter %s, %d against %d, %s x %d, root %d of side %d",
+             (int)form, what, size, n_remote, k->name, count, root, root_side);
     context = where;
 }
 
@@ -98,15 +98,19 @@ static void test_rooted(int root_side, int root)
             failed("sum is %d, expected %d", out, want);
     }
 
-    /* Ordered and as long as the others: each element a row of numbers of which the result keeps first and last. */
+    /* Ordered and as long as the others: each element a row of numbers of which the result keeps
+     * first and last. */
     at("reduce in order", root_side, root);
-    int *row = malloc(3 * (size_t)count * sizeof(int) + 1), *rows = malloc(3 * (size_t)count * sizeof(int) + 1);
+    int *row = malloc(3 * (size_t)count * sizeof(int) + 1),
+        *rows = malloc(3 * (size_t)count * sizeof(int) + 1);
     for (int i = 0; i < 3 * count; i++)
         row[i] = i % 3 == 2 ? 1 : rank + i / 3;
     RUN(Reduce, Ireduce, row, rows, count, triple, follow, argument, comm);
     for (int i = 0; is_root && i < count; i++)
-        if (rows[3 * i] != i || rows[3 * i + 1] != n_remote - 1 + i || rows[3 * i + 2] != n_remote) {
-            failed("element %d goes from %d to %d, %d ranks", i, rows[3 * i], rows[3 * i + 1], rows[3 * i + 2]);
+        if (rows[3 * i] != i || rows[3 * i + 1] != n_remote - 1 + i ||
+            rows[3 * i + 2] != n_remote) {
+            failed("element %d goes from %d to %d, %d ranks", i, rows[3 * i], rows[3 * i + 1],
+                   rows[3 * i + 2]);
             break;
         }
     free(row);
@@ -115,7 +119,8 @@ static void test_rooted(int root_side, int root)
 
 static void test_v(void)
 {
-    int *counts = malloc((size_t)n_remote * sizeof(int)), *displs = malloc((size_t)n_remote * sizeof(int));
+    int *counts = malloc((size_t)n_remote * sizeof(int)),
+        *displs = malloc((size_t)n_remote * sizeof(int));
     int total = 0, mine = (own() % 2) * count + 1;
     for (int i = n_remote - 1; i >= 0; i--) {
         counts[i] = ((base[!side] + i) % 2) * count + 1;
@@ -168,13 +173,15 @@ static void test_all(void)
     if (out[0] != want || out[1] != n_remote)
         failed("sums are %d and %d, expected %d and %d", out[0], out[1], want, n_remote);
 
-    /* Each group's operand has size * n_remote elements, so that it can be cut up on either side. */
+    /* Each group's operand has size * n_remote elements, so that it can be cut up on either
+     * side. */
     at("reduce_scatter_block", -1, -1);
     int n = size * n_remote, *operand = malloc((size_t)n * sizeof(int)),
         *part = malloc((size_t)n_remote * sizeof(int));
     for (int i = 0; i < n; i++)
         operand[i] = own() * 1000 + i;
-    RUN(Reduce_scatter_block, Ireduce_scatter_block, operand, part, n_remote, MPI_INT, MPI_SUM, comm);
+    RUN(Reduce_scatter_block, Ireduce_scatter_block, operand, part, n_remote, MPI_INT, MPI_SUM,
+        comm);
     for (int i = 0; i < n_remote; i++) {
         want = 0;
         for (int who = 0; who < n_remote; who++)
@@ -185,7 +192,8 @@ static void test_all(void)
     at("reduce_scatter", -1, -1);
     int *uneven = malloc((size_t)size * sizeof(int)), first = 0;
     for (int i = 0; i < size; i++)
-        uneven[i] = i == 0 ? n - (size - 1) : 1; /* all to the first but an element for each other one */
+        uneven[i] =
+            i == 0 ? n - (size - 1) : 1; /* all to the first but an element for each other one */
     int *cut = malloc((size_t)n * sizeof(int));
     RUN(Reduce_scatter, Ireduce_scatter, operand, cut, uneven, MPI_INT, MPI_SUM, comm);
     for (int i = 0; i < rank; i++)
@@ -244,7 +252,8 @@ static void test_merge(void)
         failed("inter and intra compare as %d", result);
     MPI_Comm_free(&merged);
 
-    /* By parity of the world rank; a color without partner on the other side gives no communicator. */
+    /* By parity of the world rank; a color without partner on the other side gives no
+     * communicator. */
     context = "split of an intercommunicator";
     MPI_Comm half;
     MPI_Comm_split(comm, own() % 2, -rank, &half);
@@ -252,7 +261,8 @@ static void test_merge(void)
     for (int i = 0; i < n_remote; i++)
         partners += (base[!side] + i) % 2 == own() % 2;
     if ((half == MPI_COMM_NULL) != (partners == 0))
-        failed("%d partners, but the communicator is%s null", partners, half == MPI_COMM_NULL ? "" : " not");
+        failed("%d partners, but the communicator is%s null", partners,
+               half == MPI_COMM_NULL ? "" : " not");
     if (half != MPI_COMM_NULL) {
         MPI_Comm_remote_size(half, &peers);
         if (peers != partners)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One collective, many times, with the last result checked: for tests that look at what the network carried meanwhile.
- * Arguments: name, bytes (of the message or block, a multiple of 4), repeats. Rank 0 is the root. inter_allgather: from the even ranks to the
- * odd ones, and back. Runs on any library with the standard ABI.
+ * One collective, many times, with the last result checked: for tests that look at what the network
+ * carried meanwhile. Arguments: name, bytes (of the message or block, a multiple of 4), repeats.
+ * Rank 0 is the root. inter_allgather: from the even ranks to the odd ones, and back. Runs on any
+ * library with the standard ABI.
  */
 #include <mpi.h>
 
@@ -18,7 +19,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const char *name = argc > 3 ? argv[1] : "";
     int n = argc > 3 ? atoi(argv[2]) / 4 : 0, repeats = argc > 3 ? atoi(argv[3]) : 0;
-    int *in = malloc((size_t)n * (size_t)size * sizeof(int)), *out = calloc((size_t)n * (size_t)size, sizeof(int));
+    int *in = malloc((size_t)n * (size_t)size * sizeof(int)),
+        *out = calloc((size_t)n * (size_t)size, sizeof(int));
     for (int i = 0; i < n * size; i++)
         in[i] = rank + i;
     MPI_Comm half, inter;

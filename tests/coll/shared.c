@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is particular to collectives through a node's shared memory: communicators that come and go while slow ranks still read, more of
- * them than there are slots, more operations under way than steps, long and short publications mixed, ranks far ahead of others.
- * Arguments: rounds (default 200). Runs on any library with the standard ABI.
+ * What is particular to collectives through a node's shared memory: communicators that come and go
+ * while slow ranks still read, more of them than there are slots, more operations under way than
+ * steps, long and short publications mixed, ranks far ahead of others. Arguments: rounds (default
+ * 200). Runs on any library with the standard ABI.
  */
 #include <mpi.h>
 
@@ -30,7 +31,8 @@ static void dawdle(int round)
         usleep(round % 7 * 100);
 }
 
-/* The root of the last operation leaves and frees; the next communicator may get the same slot while others still read. */
+/* The root of the last operation leaves and frees; the next communicator may get the same slot
+ * while others still read. */
 static void test_churn(int n_rounds)
 {
     for (int round = 0; round < n_rounds; round++) {
@@ -88,7 +90,8 @@ static void test_many_operations(void)
         else if (i % 4 == 2)
             MPI_Ibarrier(MPI_COMM_WORLD, &requests[i]);
         else
-            MPI_Igather(&in[i], 1, MPI_INT, blocks[i], size <= 64 ? 1 : 0, MPI_INT, i % size, MPI_COMM_WORLD, &requests[i]);
+            MPI_Igather(&in[i], 1, MPI_INT, blocks[i], size <= 64 ? 1 : 0, MPI_INT, i % size,
+                        MPI_COMM_WORLD, &requests[i]);
     }
     for (int i = MANY_OPS - 1; i >= 0; i--)
         MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
@@ -102,12 +105,14 @@ static void test_many_operations(void)
     }
 }
 
-/* The root of many broadcasts, or the ranks that only send, run ahead of one that is late; short and long ones in turn. */
+/* The root of many broadcasts, or the ranks that only send, run ahead of one that is late; short
+ * and long ones in turn. */
 static void test_run_ahead(int n_rounds)
 {
     int *data = malloc(LONG * sizeof *data);
     for (int round = 0; round < n_rounds; round++) {
-        int n = round % 10 == 9 ? LONG : 1 + round % 3000, in = rank + round, sum = 0, root = round / 50 % size;
+        int n = round % 10 == 9 ? LONG : 1 + round % 3000, in = rank + round, sum = 0,
+            root = round / 50 % size;
         if (round % 50 == 20)
             dawdle(rank * 7 + round);
         for (int i = 0; i < n; i++)
@@ -132,7 +137,8 @@ static void test_mixed_blocks(void)
         displs[i] = total;
         total += counts[i];
     }
-    int *in = malloc((size_t)(total + 1) * sizeof(int)), *out = malloc((size_t)(total + 1) * sizeof(int));
+    int *in = malloc((size_t)(total + 1) * sizeof(int)),
+        *out = malloc((size_t)(total + 1) * sizeof(int));
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < size; i++)
             for (int k = 0; k < counts[i]; k++) {
@@ -142,7 +148,8 @@ static void test_mixed_blocks(void)
         MPI_Alltoallv(in, counts, displs, MPI_INT, out, counts, displs, MPI_INT, MPI_COMM_WORLD);
         for (int i = 0; i < size; i++)
             if (counts[i] > 0)
-                expect(out[displs[i] + counts[i] - 1], i * 1000 + rank + counts[i] - 1 + round, "alltoallv", round);
+                expect(out[displs[i] + counts[i] - 1], i * 1000 + rank + counts[i] - 1 + round,
+                       "alltoallv", round);
     }
     free(counts);
     free(displs);

@@ -2,9 +2,9 @@
 /*
  * Communicators made by several threads at once, with MPI_THREAD_MULTIPLE.
  *
- * One thread of rank 0 waits in MPI_Comm_dup of A, which the other ranks enter only after a duplication of B
- * with another thread of rank 0: agreements on context ids must not wait for each other. Then two threads
- * make and use communicators side by side.
+ * One thread of rank 0 waits in MPI_Comm_dup of A, which the other ranks enter only after a
+ * duplication of B with another thread of rank 0: agreements on context ids must not wait for each
+ * other. Then two threads make and use communicators side by side.
  */
 #include <mpi.h>
 #include <pthread.h>

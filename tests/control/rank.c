@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank without an MPI library, for tests of the daemon: attaches as proto/attach.h says and then does what its argument asks.
+ * A rank without an MPI library, for tests of the daemon: attaches as proto/attach.h says and then
+ * does what its argument asks.
  *
  *     rank finalize | leave | abort | board | wrongkey | twice | rubbish | cut
  *
- * board: writes one posted and one unexpected record on its board and waits for ever. leave: exits without detaching.
- * rubbish: sends a frame that cannot be. cut: closes its connection without ending.
+ * board: writes one posted and one unexpected record on its board and waits for ever. leave: exits
+ * without detaching. rubbish: sends a frame that cannot be. cut: closes its connection without
+ * ending.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +46,9 @@ static int attach(bool wrong_key, struct attach_reply *reply, int *fds, int *ret
         return fd;
     *ret_n_fds = 0;
     if (frame_send(fd, ATTACH_REQUEST, &req, sizeof req, deadline_ns) < 0 ||
-        fd_recv_fds(fd, &h, sizeof h, fds, FD_MAX_PASS, ret_n_fds, deadline_ns) < 0 || frame_check(&h) < 0 ||
-        h.type != ATTACH_REPLY || h.len != sizeof *reply || fd_read_full(fd, reply, sizeof *reply, deadline_ns) < 0)
+        fd_recv_fds(fd, &h, sizeof h, fds, FD_MAX_PASS, ret_n_fds, deadline_ns) < 0 ||
+        frame_check(&h) < 0 || h.type != ATTACH_REPLY || h.len != sizeof *reply ||
+        fd_read_full(fd, reply, sizeof *reply, deadline_ns) < 0)
         return -1;
     return fd;
 }
@@ -107,8 +110,10 @@ int main(int argc, char **argv)
     if (map_fd(fds[1], sizeof *hops, PROT_READ | PROT_WRITE))
         return fail("the hop table can be written");
     struct segment_header *header = base;
-    if (header->magic != SEGMENT_MAGIC || header->version != SEGMENT_VERSION || hops->magic != HOP_MAGIC ||
-        segment_rank_at(base, &layout, reply.local_rank)->world_rank != (uint32_t)atoi(getenv("MOTET_RANK")))
+    if (header->magic != SEGMENT_MAGIC || header->version != SEGMENT_VERSION ||
+        hops->magic != HOP_MAGIC ||
+        segment_rank_at(base, &layout, reply.local_rank)->world_rank !=
+            (uint32_t)atoi(getenv("MOTET_RANK")))
         return fail("contents are wrong");
     atomic_store(&segment_rank_at(base, &layout, reply.local_rank)->state, RANK_ATTACHED);
 
@@ -137,11 +142,11 @@ int main(int argc, char **argv)
         close(sock);
         pause();
     }
-    if (frame_send(sock, ATTACH_DETACH, NULL, 0, deadline_ns) < 0 || frame_recv_header(sock, &h, deadline_ns) < 0 ||
-        h.type != ATTACH_DETACHED)
+    if (frame_send(sock, ATTACH_DETACH, NULL, 0, deadline_ns) < 0 ||
+        frame_recv_header(sock, &h, deadline_ns) < 0 || h.type != ATTACH_DETACHED)
         return fail("detach was not answered");
     atomic_store(&segment_rank_at(base, &layout, reply.local_rank)->state, RANK_FINALIZED);
-    printf("rank %s local %u of %u on %s done, crowded %u\n", getenv("MOTET_RANK"), reply.local_rank, reply.shape.n_local,
-           getenv("MOTET_NODE"), hops->crowded);
+    printf("rank %s local %u of %u on %s done, crowded %u\n", getenv("MOTET_RANK"),
+           reply.local_rank, reply.shape.n_local, getenv("MOTET_NODE"), hops->crowded);
     return 0;
 }

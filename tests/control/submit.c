@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The smallest mpiexec, for tests of the daemon: submits one program, prints its output, exits with the job's code.
+ * The smallest mpiexec, for tests of the daemon: submits one program, prints its output, exits with
+ * the job's code.
  *
- *     submit SOCKET N [-ppn P] [-host NAME:COUNT]... [-stdin] [-kill-after MS SIGNAL] -- PROGRAM ARGS...
+ *     submit SOCKET N [-ppn P] [-host NAME:COUNT]... [-stdin] [-kill-after MS SIGNAL] -- PROGRAM
+ *     ARGS...
  *
  * With -exits it also prints a line for each rank's exit.
  */
@@ -88,9 +90,11 @@ int main(int argc, char **argv)
     uint64_t job = 0, start_ns = clock_now_ns(), sent = 0, consumed = 0;
     for (;;) {
         bool can_send = with_stdin && job && sent - consumed < (128u << 10);
-        struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = can_send ? 0 : -1, .events = POLLIN}};
+        struct pollfd p[2] = {{.fd = fd, .events = POLLIN},
+                              {.fd = can_send ? 0 : -1, .events = POLLIN}};
         poll(p, 2, kill_ms >= 0 ? 20 : 60000);
-        if (kill_ms >= 0 && job && clock_now_ns() - start_ns > (uint64_t)kill_ms * CLOCK_NS_PER_MS) {
+        if (kill_ms >= 0 && job &&
+            clock_now_ns() - start_ns > (uint64_t)kill_ms * CLOCK_NS_PER_MS) {
             Motet__Kill msg = MOTET__KILL__INIT;
             msg.job = job;
             msg.signal = kill_signal;
@@ -141,8 +145,8 @@ int main(int argc, char **argv)
         } else if (h.type == MOTET__FRAME_TYPE__RANK_EXIT) {
             Motet__RankExit *msg = motet__rank_exit__unpack(NULL, h.len, body);
             if (exits)
-                fprintf(stderr, "rank %u on %s: status %x finalized %d %s\n", msg->rank, msg->node, msg->status, msg->finalized,
-                        msg->reason ? msg->reason : "");
+                fprintf(stderr, "rank %u on %s: status %x finalized %d %s\n", msg->rank, msg->node,
+                        msg->status, msg->finalized, msg->reason ? msg->reason : "");
             motet__rank_exit__free_unpacked(msg, NULL);
         } else if (h.type == MOTET__FRAME_TYPE__JOB_END) {
             int code = on_job_end(body, h.len);

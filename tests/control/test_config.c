@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Configuration: values with units, complaints with file, line and what was expected, drop-ins, reload, the printed default. */
+/* Configuration: values with units, complaints with file, line and what was expected, drop-ins,
+ * reload, the printed default. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +46,8 @@ static void test_values(void **state)
     assert_int_equal(parse(&config,
                            "[node]\nname = n1\nlog_level = debug\nclient_mode = 0660\n"
                            "[mesh]\nheartbeat = 50ms\n[transport]\npacket_bytes = 32KiB\n"
-                           "[channel left]\ninterface = eth0\nseeds = a, b:7\n[channel right]\ncidr = 10.0.0.0/8\nprovider=udp\n",
+                           "[channel left]\ninterface = eth0\nseeds = a, b:7\n[channel "
+                           "right]\ncidr = 10.0.0.0/8\nprovider=udp\n",
                            &c),
                      0);
     assert_int_equal(c.n, 0);
@@ -78,7 +80,8 @@ static void test_complaints(void **state)
     (void)state;
     expect_complaint("[node]\n\nnaem = x\n", "t.conf:3: ", "expected one of name, key_file");
     expect_complaint("[nod]\nname = x\n", "t.conf:2: ", "expected node, mesh");
-    expect_complaint("[mesh]\nheartbeat = 200\n", "t.conf:2: ", "a time like 200ms from 10ms to 10s");
+    expect_complaint("[mesh]\nheartbeat = 200\n",
+                     "t.conf:2: ", "a time like 200ms from 10ms to 10s");
     expect_complaint("[mesh]\nheartbeat = 1ns\n", "t.conf:2: ", "from 10ms");
     expect_complaint("[mesh]\nheartbeat = 99999999999999999999s\n", "t.conf:2: ", "a time");
     expect_complaint("[transport]\npacket_bytes = 16kb\n", "t.conf:2: ", "a size like 64KiB");
@@ -166,11 +169,16 @@ static void test_indented(void **state)
     struct complaints c;
 
     (void)state;
-    assert_int_equal(parse(&config, "[node]\n  name = n1\n\t log_level = debug\n  [mesh]\n   ; a comment\n   heartbeat = 50ms  \n \n", &c), 0);
+    assert_int_equal(parse(&config,
+                           "[node]\n  name = n1\n\t log_level = debug\n  [mesh]\n   ; a comment\n  "
+                           " heartbeat = 50ms  \n \n",
+                           &c),
+                     0);
     assert_string_equal(config.name, "n1");
     assert_int_equal(config.heartbeat_ns, 50000000);
     assert_true(parse(&config, "[channel a]\nseeds = one,\n  two, three\nport = 1\n", &c) < 0);
-    assert_string_equal(c.all, "t.conf:3: expected [section], key = value, or a comment after # or ;\n");
+    assert_string_equal(c.all,
+                        "t.conf:3: expected [section], key = value, or a comment after # or ;\n");
     assert_string_equal(config.channels[0].seeds, "one,");
     assert_true(parse(&config, "[node]\nname = n1\n    colour = red\n", &c) < 0);
     assert_non_null(strstr(c.all, "t.conf:3: colour: unknown key in [node]"));
@@ -183,7 +191,11 @@ static void test_reload(void **state)
 
     (void)state;
     assert_int_equal(parse(&config, "[channel a]\ninterface = e\n", &c), 0);
-    assert_int_equal(parse(&fresh, "[node]\nlog_level = debug\nname = other\n[channel a]\ninterface = f\nwait_mode = spin\n", &c), 0);
+    assert_int_equal(parse(&fresh,
+                           "[node]\nlog_level = debug\nname = other\n[channel a]\ninterface = "
+                           "f\nwait_mode = spin\n",
+                           &c),
+                     0);
     assert_int_equal(config_reload(&config, &fresh, report, &c), 2);
     assert_non_null(strstr(c.all, "name in [node] changed"));
     assert_non_null(strstr(c.all, "interface in [channel a] changed"));
@@ -201,8 +213,16 @@ static void test_print(void **state)
     size_t n, n_second;
 
     (void)state;
-    assert_int_equal(parse(&config, "[node]\nname = n\n[channel a]\ninterface = e\nseeds = x:1\n[mesh]\nheartbeat = 1500us\n", &c), -22);
-    assert_int_equal(parse(&config, "[node]\nname = n\n[channel a]\ninterface = e\nseeds = x:1\n[mesh]\nheartbeat = 15000us\n", &c), 0);
+    assert_int_equal(parse(&config,
+                           "[node]\nname = n\n[channel a]\ninterface = e\nseeds = "
+                           "x:1\n[mesh]\nheartbeat = 1500us\n",
+                           &c),
+                     -22);
+    assert_int_equal(parse(&config,
+                           "[node]\nname = n\n[channel a]\ninterface = e\nseeds = "
+                           "x:1\n[mesh]\nheartbeat = 15000us\n",
+                           &c),
+                     0);
     FILE *f = open_memstream(&text, &n);
     config_print(&config, f);
     fclose(f);
@@ -218,9 +238,10 @@ static void test_print(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),   cmocka_unit_test(test_complaints), cmocka_unit_test(test_long_line),
-        cmocka_unit_test(test_finish),   cmocka_unit_test(test_drop_ins),   cmocka_unit_test(test_reload), cmocka_unit_test(test_indented),
-        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_values),    cmocka_unit_test(test_complaints),
+        cmocka_unit_test(test_long_line), cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_drop_ins),  cmocka_unit_test(test_reload),
+        cmocka_unit_test(test_indented),  cmocka_unit_test(test_print),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

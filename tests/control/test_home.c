@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job as a whole: every order of failing ends in JobEnd for every node and for mpiexec, with the first reason. */
+/* The job as a whole: every order of failing ends in JobEnd for every node and for mpiexec, with
+ * the first reason. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,7 +24,7 @@ struct world {
     int sent[4][64];
     int32_t last_signal, code;
     char message[512], submit_error[512];
-    bool done; /* client_done was called */
+    bool done;            /* client_done was called */
     uint32_t unreachable; /* this node, 0: none */
     size_t queued;
     uint64_t window;
@@ -51,10 +52,12 @@ static int to_client(void *ctx, void *client, uint16_t type, const ProtobufCMess
     if (type == MOTET__FRAME_TYPE__JOB_END) {
         w->code = ((const Motet__JobEnd *)msg)->code;
         snprintf(w->message, sizeof w->message, "%s",
-                 ((const Motet__JobEnd *)msg)->message ? ((const Motet__JobEnd *)msg)->message : "");
+                 ((const Motet__JobEnd *)msg)->message ? ((const Motet__JobEnd *)msg)->message
+                                                       : "");
     }
     if (type == MOTET__FRAME_TYPE__SUBMITTED && !((const Motet__Submitted *)msg)->ok)
-        snprintf(w->submit_error, sizeof w->submit_error, "%s", ((const Motet__Submitted *)msg)->error);
+        snprintf(w->submit_error, sizeof w->submit_error, "%s",
+                 ((const Motet__Submitted *)msg)->error);
     return 0;
 }
 
@@ -77,7 +80,8 @@ static bool reachable(void *ctx, uint32_t node_id)
 
 static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
 {
-    static const struct place_node all[] = {{.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
+    static const struct place_node all[] = {
+        {.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
 
     (void)ctx;
     assert_true(max >= 3);
@@ -141,7 +145,8 @@ static struct home *running(struct world *w)
     return h;
 }
 
-static void rank_exit(struct world *w, uint64_t job, uint32_t rank, int status, bool entered, bool finalized)
+static void rank_exit(struct world *w, uint64_t job, uint32_t rank, int status, bool entered,
+                      bool finalized)
 {
     Motet__RankExit msg = MOTET__RANK_EXIT__INIT;
 
@@ -445,15 +450,18 @@ static void test_random(void **state)
             switch (rand_below(&rand, 9)) {
             case 0:
             case 1:
-                launched(&w, id, 1 + (uint32_t)rand_below(&rand, 3), rand_below(&rand, 30) ? NULL : "no");
+                launched(&w, id, 1 + (uint32_t)rand_below(&rand, 3),
+                         rand_below(&rand, 30) ? NULL : "no");
                 break;
             case 2:
             case 3:
-                rank_exit(&w, id, rank, rand_below(&rand, 3) ? 0 : (int)rand_below(&rand, 512), rand_below(&rand, 2), rand_below(&rand, 4));
+                rank_exit(&w, id, rank, rand_below(&rand, 3) ? 0 : (int)rand_below(&rand, 512),
+                          rand_below(&rand, 2), rand_below(&rand, 4));
                 break;
             case 4:
             case 5:
-                output(&w, id, rank, 1 + (uint32_t)rand_below(&rand, 2), rand_below(&rand, 2) * 1000);
+                output(&w, id, rank, 1 + (uint32_t)rand_below(&rand, 2),
+                       rand_below(&rand, 2) * 1000);
                 break;
             case 6:
                 w.now_ns += 100 * CLOCK_NS_PER_MS;
@@ -461,7 +469,8 @@ static void test_random(void **state)
                 break;
             case 7:
                 if (rand_below(&rand, 20) == 0)
-                    homes_on_node_lost(w.homes, 2 + (uint32_t)rand_below(&rand, 2), "is lost", w.now_ns);
+                    homes_on_node_lost(w.homes, 2 + (uint32_t)rand_below(&rand, 2), "is lost",
+                                       w.now_ns);
                 break;
             case 8:
                 if (rand_below(&rand, 40) == 0)
@@ -485,10 +494,12 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),      cmocka_unit_test(test_start_waits_for_all), cmocka_unit_test(test_launch_limit),
-        cmocka_unit_test(test_rank_fails), cmocka_unit_test(test_exit_codes),         cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_node_lost), cmocka_unit_test(test_unreachable_at_the_end), cmocka_unit_test(test_unkillable),          cmocka_unit_test(test_client),
-        cmocka_unit_test(test_window),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_good),         cmocka_unit_test(test_start_waits_for_all),
+        cmocka_unit_test(test_launch_limit), cmocka_unit_test(test_rank_fails),
+        cmocka_unit_test(test_exit_codes),   cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_node_lost),    cmocka_unit_test(test_unreachable_at_the_end),
+        cmocka_unit_test(test_unkillable),   cmocka_unit_test(test_client),
+        cmocka_unit_test(test_window),       cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

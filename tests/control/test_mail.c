@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mail between two nodes over a wire that loses, doubles and reorders: everything arrives once and in order; restarts and given-up
- * nodes do not wedge it. */
+/* Mail between two nodes over a wire that loses, doubles and reorders: everything arrives once and
+ * in order; restarts and given-up nodes do not wedge it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,8 @@ static void wake(void *ctx)
     (void)ctx;
 }
 
-static const struct mail_ops ops = {.forward = forward, .deliver = deliver, .epoch_of = epoch_of, .wake = wake};
+static const struct mail_ops ops = {
+    .forward = forward, .deliver = deliver, .epoch_of = epoch_of, .wake = wake};
 
 static void end_init(struct end *e, uint32_t id, uint32_t epoch, struct end *other)
 {
@@ -93,7 +94,9 @@ static void end_deinit(struct end *e)
 static void carry(struct end *e, struct rand *rand, uint32_t percent_bad, uint64_t now_ns)
 {
     while (e->n_frames > 0) {
-        uint32_t at = rand && rand_below(rand, 100) < percent_bad ? (uint32_t)rand_below(rand, e->n_frames) : 0;
+        uint32_t at = rand && rand_below(rand, 100) < percent_bad
+                          ? (uint32_t)rand_below(rand, e->n_frames)
+                          : 0;
         uint8_t *frame = e->frames[at];
         uint32_t len = e->lens[at];
         memmove(&e->frames[at], &e->frames[at + 1], (e->n_frames - at - 1) * sizeof e->frames[0]);
@@ -138,7 +141,8 @@ static void test_lossy(void **state)
             mail_run(b.mail, now_ns);
         }
         if (b.n_received != 300 || a.n_received != 300)
-            fail_msg("seed %llu: %u and %u of 300 arrived", (unsigned long long)seed, b.n_received, a.n_received);
+            fail_msg("seed %llu: %u and %u of 300 arrived", (unsigned long long)seed, b.n_received,
+                     a.n_received);
         end_deinit(&a);
         end_deinit(&b);
     }
@@ -235,8 +239,8 @@ static void test_limit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lossy), cmocka_unit_test(test_local),
-                                       cmocka_unit_test(test_restart), cmocka_unit_test(test_given_up),
-                                       cmocka_unit_test(test_limit)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lossy), cmocka_unit_test(test_local), cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_given_up), cmocka_unit_test(test_limit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,8 @@ static void on_rtt(void *ctx, uint64_t rtt_ns)
     ((struct side *)ctx)->rtt_ns = rtt_ns;
 }
 
-static const struct peer_ops ops = {.send = on_send, .admit = on_admit, .up = on_up, .frame = on_frame, .rtt = on_rtt};
+static const struct peer_ops ops = {
+    .send = on_send, .admit = on_admit, .up = on_up, .frame = on_frame, .rtt = on_rtt};
 
 static void side_init(struct side *s, const char *name)
 {
@@ -87,7 +88,8 @@ static int carry(struct side *a, struct side *b, uint64_t now_ns)
 {
     while (a->n_out || b->n_out) {
         struct side *from = a->n_out ? a : b, *to = a->n_out ? b : a;
-        int rc = peer_on_frame(&to->peer, from->out[0].type, from->out[0].body, from->out[0].len, now_ns);
+        int rc = peer_on_frame(&to->peer, from->out[0].type, from->out[0].body, from->out[0].len,
+                               now_ns);
         memmove(&from->out[0], &from->out[1], sizeof from->out[0] * --from->n_out);
         if (rc < 0)
             return rc;
@@ -248,8 +250,9 @@ static void test_slow_handshake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),  cmocka_unit_test(test_refused), cmocka_unit_test(test_mirror),
-        cmocka_unit_test(test_changed_hello), cmocka_unit_test(test_order), cmocka_unit_test(test_alive),
+        cmocka_unit_test(test_good),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_mirror),         cmocka_unit_test(test_changed_hello),
+        cmocka_unit_test(test_order),          cmocka_unit_test(test_alive),
         cmocka_unit_test(test_slow_handshake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

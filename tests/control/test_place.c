@@ -11,9 +11,11 @@
 #include "daemon/control/networks.h"
 #include "daemon/control/place.h"
 
-static const struct place_node nodes[] = {{.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
+static const struct place_node nodes[] = {
+    {.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
 
-static int place(uint32_t n_ranks, uint32_t per_node, const char **hosts, size_t n_hosts, struct place_result *r, char *error)
+static int place(uint32_t n_ranks, uint32_t per_node, const char **hosts, size_t n_hosts,
+                 struct place_result *r, char *error)
 {
     Motet__Submit submit = MOTET__SUBMIT__INIT;
     Motet__App app = MOTET__APP__INIT;
@@ -29,7 +31,8 @@ static int place(uint32_t n_ranks, uint32_t per_node, const char **hosts, size_t
     return place_ranks(&submit, nodes, 3, r, error, 512);
 }
 
-static void expect(const struct place_result *r, size_t at, const char *node, const uint32_t *ranks, size_t n)
+static void expect(const struct place_result *r, size_t at, const char *node, const uint32_t *ranks,
+                   size_t n)
 {
     assert_true(at < r->n_placements);
     assert_string_equal(r->placements[at]->node, node);
@@ -100,19 +103,23 @@ static void test_errors(void **state)
     expect_error(2, (const char *[]){"a:99999999999"}, 1, "name:count");
 }
 
-static Motet__Endpoint north = {.network = (char *)"north"}, east = {.network = (char *)"east"}, south = {.network = (char *)"south"},
-                       west = {.network = (char *)"west"}, far = {.network = (char *)"far"};
+static Motet__Endpoint north = {.network = (char *)"north"}, east = {.network = (char *)"east"},
+                       south = {.network = (char *)"south"}, west = {.network = (char *)"west"},
+                       far = {.network = (char *)"far"};
 
-/* A job on the outer two of a row of networks: what lies between counts, though no rank is there. */
+/* A job on the outer two of a row of networks: what lies between counts, though no rank is
+ * there. */
 static void test_distances(void **state)
 {
-    Motet__Endpoint *on_north[] = {&north}, *gate1[] = {&north, &east}, *gate2[] = {&south, &east}, *on_south[] = {&south},
-                    *gate3[] = {&west, &north}, *on_far[] = {&far};
-    const struct place_node all[] = {{.endpoints = on_north, .n_endpoints = 1}, {.endpoints = gate1, .n_endpoints = 2},
-                                     {.endpoints = gate2, .n_endpoints = 2},    {.endpoints = on_south, .n_endpoints = 1},
-                                     {.endpoints = gate3, .n_endpoints = 2},    {.endpoints = on_far, .n_endpoints = 1}};
+    Motet__Endpoint *on_north[] = {&north}, *gate1[] = {&north, &east}, *gate2[] = {&south, &east},
+                    *on_south[] = {&south}, *gate3[] = {&west, &north}, *on_far[] = {&far};
+    const struct place_node all[] = {
+        {.endpoints = on_north, .n_endpoints = 1}, {.endpoints = gate1, .n_endpoints = 2},
+        {.endpoints = gate2, .n_endpoints = 2},    {.endpoints = on_south, .n_endpoints = 1},
+        {.endpoints = gate3, .n_endpoints = 2},    {.endpoints = on_far, .n_endpoints = 1}};
     const char *names[] = {"south", "far", "north", "west"};
-    const uint8_t wanted[16] = {0,   255, 2, 3, /**/ 255, 0, 255, 255, /**/ 2, 255, 0, 1, /**/ 3, 255, 1, 0};
+    const uint8_t wanted[16] = {0,      255, 2, 3, /**/ 255, 0,   255, 255,
+                                /**/ 2, 255, 0, 1, /**/ 3,   255, 1,   0};
     uint8_t distances[16];
 
     (void)state;
@@ -141,8 +148,9 @@ static void test_list(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_default), cmocka_unit_test(test_per_node),
-                                       cmocka_unit_test(test_hosts), cmocka_unit_test(test_errors), cmocka_unit_test(test_distances),
-                                       cmocka_unit_test(test_list)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_default),   cmocka_unit_test(test_per_node),
+        cmocka_unit_test(test_hosts),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_distances), cmocka_unit_test(test_list)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

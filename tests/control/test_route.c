@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Routes: gateways, shares, parallel rails, and on random clusters that every choice of ways arrives without a loop. */
+/* Routes: gateways, shares, parallel rails, and on random clusters that every choice of ways
+ * arrives without a loop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,8 @@ static void picture_init(struct picture *p, uint32_t n)
     }
 }
 
-static void join(struct picture *p, uint32_t a, uint32_t b, uint32_t network, uint32_t rtt_us, uint32_t mbytes)
+static void join(struct picture *p, uint32_t a, uint32_t b, uint32_t network, uint32_t rtt_us,
+                 uint32_t mbytes)
 {
     if (p->nodes[a].n_edges == MAX_EDGES || p->nodes[b].n_edges == MAX_EDGES)
         return;
@@ -65,7 +67,8 @@ static void test_gateway(void **state)
     assert_false(r[2].reachable);
 }
 
-/* Two gateways between 0 and 3 share large traffic half and half; a slow third one gets little, a hopeless one nothing. */
+/* Two gateways between 0 and 3 share large traffic half and half; a slow third one gets little, a
+ * hopeless one nothing. */
 static void test_two_gateways(void **state)
 {
     struct picture p;
@@ -106,7 +109,8 @@ static void test_rails(void **state)
     assert_int_equal(r[1].wide[0].share + r[1].wide[1].share, 65535);
 }
 
-/* Nodes of one network without a link between them: a third one of it is the way, gateway or not. */
+/* Nodes of one network without a link between them: a third one of it is the way, gateway or
+ * not. */
 static void test_partial_mesh(void **state)
 {
     struct picture p;
@@ -123,8 +127,8 @@ static void test_partial_mesh(void **state)
 }
 
 /* Follows ways at random. True if it arrives within n hops. */
-static bool arrives(const struct picture *p, struct route all[MAX_NODES][MAX_NODES], uint32_t from, uint32_t to, bool wide,
-                    struct rand *rand)
+static bool arrives(const struct picture *p, struct route all[MAX_NODES][MAX_NODES], uint32_t from,
+                    uint32_t to, bool wide, struct rand *rand)
 {
     for (uint32_t hops = 0; hops <= p->n; hops++) {
         if (from == to)
@@ -145,16 +149,19 @@ static void test_random(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct rand rand = {seed};
-        uint32_t n = 2 + (uint32_t)rand_below(&rand, MAX_NODES - 2), n_networks = 1 + (uint32_t)rand_below(&rand, 5);
+        uint32_t n = 2 + (uint32_t)rand_below(&rand, MAX_NODES - 2),
+                 n_networks = 1 + (uint32_t)rand_below(&rand, 5);
         uint32_t on[MAX_NODES];
         picture_init(&p, n);
         for (uint32_t i = 0; i < n; i++)
-            on[i] = (uint32_t)rand_next(&rand) & (uint32_t)rand_next(&rand) & ((1u << n_networks) - 1);
+            on[i] =
+                (uint32_t)rand_next(&rand) & (uint32_t)rand_next(&rand) & ((1u << n_networks) - 1);
         for (uint32_t a = 0; a < n; a++)
             for (uint32_t b = a + 1; b < n; b++)
                 for (uint32_t w = 0; w < n_networks; w++)
                     if (on[a] & on[b] & (1u << w))
-                        join(&p, a, b, w, 10 + (uint32_t)rand_below(&rand, 200), 1 + (uint32_t)rand_below(&rand, 10000));
+                        join(&p, a, b, w, 10 + (uint32_t)rand_below(&rand, 200),
+                             1 + (uint32_t)rand_below(&rand, 10000));
         for (uint32_t i = 0; i < n; i++)
             assert_int_equal(route_compute(p.nodes, n, i, all[i]), 0);
         for (uint32_t a = 0; a < n; a++) {
@@ -167,8 +174,10 @@ static void test_random(void **state)
                     sum += all[a][b].wide[i].share;
                 assert_int_equal(sum, 65535);
                 for (int round = 0; round < 4; round++)
-                    if (!arrives(&p, all, a, b, false, &rand) || !arrives(&p, all, a, b, true, &rand))
-                        fail_msg("seed %llu: packets from %u to %u go round in circles", (unsigned long long)seed, a, b);
+                    if (!arrives(&p, all, a, b, false, &rand) ||
+                        !arrives(&p, all, a, b, true, &rand))
+                        fail_msg("seed %llu: packets from %u to %u go round in circles",
+                                 (unsigned long long)seed, a, b);
             }
         }
     }
@@ -177,8 +186,9 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gateway), cmocka_unit_test(test_two_gateways), cmocka_unit_test(test_rails),
-        cmocka_unit_test(test_partial_mesh), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_gateway), cmocka_unit_test(test_two_gateways),
+        cmocka_unit_test(test_rails),   cmocka_unit_test(test_partial_mesh),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

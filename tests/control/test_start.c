@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start of a job over its tree of nodes: the tree itself, and whole clusters under a seed. There the home is the real one (home.c), the
- * nodes are what job.c does with start.c, mail takes any time and overtakes other mail between other pairs, nodes die and refuse at any
- * moment. In the end every living node has started its ranks once or forgotten the job, and the home has said why.
+ * The start of a job over its tree of nodes: the tree itself, and whole clusters under a seed.
+ * There the home is the real one (home.c), the nodes are what job.c does with start.c, mail takes
+ * any time and overtakes other mail between other pairs, nodes die and refuse at any moment. In the
+ * end every living node has started its ranks once or forgotten the job, and the home has said why.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -51,7 +52,7 @@ struct letter {
 struct sim {
     struct rand rand;
     struct homes *homes;
-    uint32_t n_nodes; /* those that take ranks; the home among them or not */
+    uint32_t n_nodes;                     /* those that take ranks; the home among them or not */
     struct sim_node nodes[MAX_NODES + 2]; /* by id */
     struct letter mail[MAX_MAIL];
     uint32_t n_mail;
@@ -65,13 +66,21 @@ struct sim {
     char message[512], refusal[512];
 };
 
-static void post(struct sim *s, uint32_t src, uint32_t dst, uint16_t type, uint32_t depth, bool ok, int signal)
+static void post(struct sim *s, uint32_t src, uint32_t dst, uint16_t type, uint32_t depth, bool ok,
+                 int signal)
 {
     assert_true(s->n_mail < MAX_MAIL);
-    struct letter l = {.src = src, .dst = dst, .type = type, .depth = depth, .ok = ok, .signal = signal, .order = s->order++};
+    struct letter l = {.src = src,
+                       .dst = dst,
+                       .type = type,
+                       .depth = depth,
+                       .ok = ok,
+                       .signal = signal,
+                       .order = s->order++};
 
     l.when_ns = s->now_ns + CLOCK_NS_PER_MS + rand_below(&s->rand, 20 * CLOCK_NS_PER_MS);
-    /* Mail of a pair keeps its order. Only pairs with the home have more than one letter of which the order matters. */
+    /* Mail of a pair keeps its order. Only pairs with the home have more than one letter of which
+     * the order matters. */
     if (src == 1 || dst == 1) {
         uint64_t *last = &s->nodes[src == 1 ? dst : src].last_ns[src == 1];
         if (l.when_ns < *last)
@@ -86,7 +95,8 @@ static void to_node(void *ctx, uint32_t node_id, uint16_t type, const ProtobufCM
     struct sim *s = ctx;
 
     s->home_launches += type == MOTET__FRAME_TYPE__LAUNCH;
-    post(s, 1, node_id, type, 1, true, type == MOTET__FRAME_TYPE__KILL ? ((const Motet__Kill *)msg)->signal : 0);
+    post(s, 1, node_id, type, 1, true,
+         type == MOTET__FRAME_TYPE__KILL ? ((const Motet__Kill *)msg)->signal : 0);
 }
 
 static int to_client(void *ctx, void *client, uint16_t type, const ProtobufCMessage *msg)
@@ -153,7 +163,8 @@ static void send_exit(struct sim *s, uint32_t id, int status)
 static void answer(struct sim *s, uint32_t id, enum start_next next)
 {
     if (next == START_READY || next == START_FAILED)
-        post(s, id, s->nodes[id].start.parent, MOTET__FRAME_TYPE__LAUNCHED, 0, next == START_READY, 0);
+        post(s, id, s->nodes[id].start.parent, MOTET__FRAME_TYPE__LAUNCHED, 0, next == START_READY,
+             0);
 }
 
 /* What job.c does with an order, without the job. */
@@ -241,8 +252,9 @@ static void deliver(struct sim *s, const struct letter *l)
 {
     if (s->nodes[l->dst].dead || (s->nodes[l->src].dead && rand_below(&s->rand, 2)))
         return;
-    if (l->dst == 1 && (l->type == MOTET__FRAME_TYPE__LAUNCHED || l->type == MOTET__FRAME_TYPE__STDIO ||
-                        l->type == MOTET__FRAME_TYPE__RANK_EXIT))
+    if (l->dst == 1 &&
+        (l->type == MOTET__FRAME_TYPE__LAUNCHED || l->type == MOTET__FRAME_TYPE__STDIO ||
+         l->type == MOTET__FRAME_TYPE__RANK_EXIT))
         home_on_mail(s, l);
     node_on_mail(s, l->dst, l);
 }
@@ -267,14 +279,17 @@ static bool step(struct sim *s)
 
     for (uint32_t i = 0; i < s->n_mail; i++) {
         const struct letter *l = &s->mail[i];
-        if (l->when_ns < next_ns || (l->when_ns == next_ns && (at == UINT32_MAX || l->order < s->mail[at].order))) {
+        if (l->when_ns < next_ns ||
+            (l->when_ns == next_ns && (at == UINT32_MAX || l->order < s->mail[at].order))) {
             next_ns = l->when_ns;
             at = i;
         }
     }
     for (uint32_t id = 2; id <= s->n_nodes; id++) {
         const struct sim_node *n = &s->nodes[id];
-        uint64_t when_ns = n->noticed || n->dies_ns == UINT64_MAX ? UINT64_MAX : n->dead ? n->dies_ns + NOTICE_NS : n->dies_ns;
+        uint64_t when_ns = n->noticed || n->dies_ns == UINT64_MAX ? UINT64_MAX
+                           : n->dead                              ? n->dies_ns + NOTICE_NS
+                                                                  : n->dies_ns;
         if (when_ns < next_ns) {
             next_ns = when_ns;
             at = UINT32_MAX;
@@ -401,16 +416,20 @@ static void run_seed(struct sim *s, uint64_t seed)
         assert_true(s->started);
     } else {
         if (!s->over || s->now_ns - start_ns > 5 * CLOCK_NS_PER_S)
-            fail_msg("seed %llu: %s after %llu ms", (unsigned long long)seed, s->over ? "over" : "not over",
+            fail_msg("seed %llu: %s after %llu ms", (unsigned long long)seed,
+                     s->over ? "over" : "not over",
                      (unsigned long long)((s->now_ns - start_ns) / CLOCK_NS_PER_MS));
-        if (!strstr(s->message, "has lost its daemon") && !strstr(s->refusal, "has lost its daemon") && strcmp(s->refusal, "no room") != 0)
+        if (!strstr(s->message, "has lost its daemon") &&
+            !strstr(s->refusal, "has lost its daemon") && strcmp(s->refusal, "no room") != 0)
             fail_msg("seed %llu: '%s' '%s'", (unsigned long long)seed, s->message, s->refusal);
     }
     for (uint32_t id = 1; id <= s->n_nodes; id++) {
         const struct sim_node *n = &s->nodes[id];
-        bool good = n->dead || (s->over ? n->part == PART_OVER || n->part == PART_NONE : n->n_started == 1);
+        bool good =
+            n->dead || (s->over ? n->part == PART_OVER || n->part == PART_NONE : n->n_started == 1);
         if (!good || n->n_started > 1)
-            fail_msg("seed %llu: node %u is in state %d, started %u times", (unsigned long long)seed, id, (int)n->part, n->n_started);
+            fail_msg("seed %llu: node %u is in state %d, started %u times",
+                     (unsigned long long)seed, id, (int)n->part, n->n_started);
     }
     homes_free(s->homes);
 }
@@ -426,7 +445,9 @@ static void test_deaths(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tree), cmocka_unit_test(test_strangers), cmocka_unit_test(test_deaths)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tree),
+                                       cmocka_unit_test(test_strangers),
+                                       cmocka_unit_test(test_deaths)};
 
     log_set_level(LOG_ERROR);
     if (argc > 1) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node believes of link states: newest wins, names are unique, rubbish is refused; and the graph made of them. */
+/* What a node believes of link states: newest wins, names are unique, rubbish is refused; and the
+ * graph made of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +120,8 @@ static void test_graph(void **state)
     assert_int_equal(topology_apply(t, b, &restarted), 0);
     assert_int_equal(topology_apply(t, c, &restarted), 0);
     assert_int_equal(graph_init(&g, t), 0);
-    uint32_t ia = topology_find(t, node_id_of("a"))->index, ib = topology_find(t, node_id_of("b"))->index;
+    uint32_t ia = topology_find(t, node_id_of("a"))->index,
+             ib = topology_find(t, node_id_of("b"))->index;
     assert_int_equal(g.nodes[ia].n_edges, 1);
     assert_int_equal(g.nodes[ib].n_edges, 1);
     assert_int_equal(g.nodes[ia].edges[0].to, ib);
@@ -163,8 +165,8 @@ static void test_gone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newest_wins), cmocka_unit_test(test_ourselves),
-                                       cmocka_unit_test(test_rubbish), cmocka_unit_test(test_graph),
-                                       cmocka_unit_test(test_gone)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_newest_wins), cmocka_unit_test(test_ourselves),
+        cmocka_unit_test(test_rubbish), cmocka_unit_test(test_graph), cmocka_unit_test(test_gone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static MPI_Count random_between(struct ref_random *r, MPI_Count low, MPI_Count h
     return low + ref_random_below(r, high - low + 1);
 }
 
-/* ---- typemaps
- * --------------------------------------------------------------------------------------------------- */
+/* ---- typemaps ---- */
 
 static MPI_Count map_lb(const struct ref_map *m)
 {
@@ -113,7 +112,8 @@ void ref_span(const struct ref_map *map, MPI_Count count, MPI_Count *ret_low, MP
     }
 }
 
-void ref_pack(const struct ref_map *map, MPI_Count count, const unsigned char *buf, unsigned char *out)
+void ref_pack(const struct ref_map *map, MPI_Count count, const unsigned char *buf,
+              unsigned char *out)
 {
     for (MPI_Count e = 0; e < count; e++) {
         for (size_t i = 0; i < map->n; i++) {
@@ -124,7 +124,8 @@ void ref_pack(const struct ref_map *map, MPI_Count count, const unsigned char *b
     }
 }
 
-void ref_unpack(const struct ref_map *map, MPI_Count count, unsigned char *buf, const unsigned char *in)
+void ref_unpack(const struct ref_map *map, MPI_Count count, unsigned char *buf,
+                const unsigned char *in)
 {
     for (MPI_Count e = 0; e < count; e++) {
         for (size_t i = 0; i < map->n; i++) {
@@ -135,8 +136,7 @@ void ref_unpack(const struct ref_map *map, MPI_Count count, unsigned char *buf, 
     }
 }
 
-/* ---- random types in both forms
- * ------------------------------------------------------------------------------------ */
+/* ---- random types in both forms ---- */
 
 struct ref_type ref_type_basic(MPI_Datatype handle)
 {
@@ -198,7 +198,8 @@ static struct ref_type make_regular(struct ref_random *r, struct ref_type *child
     case 1:
         for (MPI_Count i = 0; i < count; i++)
             map_add_block(&t.map, &child->map, i * stride * extent, len);
-        assert_int_equal(mpi_type_vector(count, len, stride, child->type, &t.type, large), MPI_SUCCESS);
+        assert_int_equal(mpi_type_vector(count, len, stride, child->type, &t.type, large),
+                         MPI_SUCCESS);
         break;
     default:
         stride = random_between(r, -40, 90);
@@ -256,8 +257,8 @@ static struct ref_type make_struct(struct ref_random *r, int depth, size_t max_e
         map_add_block(&t.map, &children[i].map, b.addresses[i], b.lens[i]);
     }
     map_pad(&t.map);
-    assert_int_equal(mpi_type_create_struct(b.n, intvec_of_int(b.lens), intvec_of_aint(b.addresses), handles,
-                                            &t.type, false),
+    assert_int_equal(mpi_type_create_struct(b.n, intvec_of_int(b.lens), intvec_of_aint(b.addresses),
+                                            handles, &t.type, false),
                      MPI_SUCCESS);
     for (int i = 0; i < b.n; i++)
         ref_type_free(&children[i]);
@@ -284,8 +285,8 @@ static struct ref_type make_bounded(struct ref_random *r, struct ref_type *child
 #define MAX_DIMS 3
 
 /* Index of element `idx` of the array with all its coordinates. */
-static bool in_subarray(MPI_Count idx, int ndims, const int *sizes, const int *subsizes, const int *starts,
-                        int order)
+static bool in_subarray(MPI_Count idx, int ndims, const int *sizes, const int *subsizes,
+                        const int *starts, int order)
 {
     for (int step = 0; step < ndims; step++) {
         int dim = order == MPI_ORDER_C ? ndims - 1 - step : step;
@@ -318,7 +319,8 @@ static struct ref_type make_subarray(struct ref_random *r, struct ref_type *chil
     t.map.marked_lb = 0;
     t.map.marked_ub = total * ref_extent(&child->map);
     assert_int_equal(mpi_type_create_subarray(ndims, intvec_of_int(sizes), intvec_of_int(subsizes),
-                                              intvec_of_int(starts), order, child->type, &t.type, false),
+                                              intvec_of_int(starts), order, child->type, &t.type,
+                                              false),
                      MPI_SUCCESS);
     return t;
 }
@@ -348,7 +350,8 @@ static struct ref_type make_darray(struct ref_random *r, struct ref_type *child)
         psizes[i] = distribs[i] == MPI_DISTRIBUTE_NONE ? 1 : (int)random_between(r, 1, 3);
         dargs[i] = MPI_DISTRIBUTE_DFLT_DARG;
         if (ref_random_below(r, 2)) {
-            int least = distribs[i] == MPI_DISTRIBUTE_BLOCK ? (gsizes[i] + psizes[i] - 1) / psizes[i] : 1;
+            int least =
+                distribs[i] == MPI_DISTRIBUTE_BLOCK ? (gsizes[i] + psizes[i] - 1) / psizes[i] : 1;
             dargs[i] = (int)random_between(r, least, least + 3);
         }
         total *= gsizes[i];
@@ -362,8 +365,8 @@ static struct ref_type make_darray(struct ref_random *r, struct ref_type *child)
         bool mine = true;
         for (int step = 0; step < ndims; step++) {
             int dim = order == MPI_ORDER_C ? ndims - 1 - step : step;
-            mine &=
-                owns(rest % gsizes[dim], gsizes[dim], distribs[dim], dargs[dim], psizes[dim], coords[dim]);
+            mine &= owns(rest % gsizes[dim], gsizes[dim], distribs[dim], dargs[dim], psizes[dim],
+                         coords[dim]);
             rest /= gsizes[dim];
         }
         if (mine)
@@ -372,8 +375,8 @@ static struct ref_type make_darray(struct ref_random *r, struct ref_type *child)
     t.map.lb_marker = t.map.ub_marker = true;
     t.map.marked_lb = 0;
     t.map.marked_ub = total * ref_extent(&child->map);
-    assert_int_equal(mpi_type_create_darray(size, rank, ndims, intvec_of_int(gsizes), distribs, dargs, psizes,
-                                            order, child->type, &t.type, false),
+    assert_int_equal(mpi_type_create_darray(size, rank, ndims, intvec_of_int(gsizes), distribs,
+                                            dargs, psizes, order, child->type, &t.type, false),
                      MPI_SUCCESS);
     return t;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference for datatype tests: typemaps written out element by element, as the standard defines them,
- * and random types made in both forms. Slow and obvious on purpose; shares no code with client/datatype.
+ * The reference for datatype tests: typemaps written out element by element, as the standard
+ * defines them, and random types made in both forms. Slow and obvious on purpose; shares no code
+ * with client/datatype.
  */
 #ifndef MOTET_TESTS_DATATYPE_REFERENCE_H
 #define MOTET_TESTS_DATATYPE_REFERENCE_H
@@ -56,7 +57,9 @@ MPI_Count ref_extent(const struct ref_map *map);
 /* Lowest and behind the highest byte of `count` elements, 0 and 0 if there are none. */
 void ref_span(const struct ref_map *map, MPI_Count count, MPI_Count *ret_low, MPI_Count *ret_high);
 /* The packed stream of `count` elements at `buf`. */
-void ref_pack(const struct ref_map *map, MPI_Count count, const unsigned char *buf, unsigned char *out);
-void ref_unpack(const struct ref_map *map, MPI_Count count, unsigned char *buf, const unsigned char *in);
+void ref_pack(const struct ref_map *map, MPI_Count count, const unsigned char *buf,
+              unsigned char *out);
+void ref_unpack(const struct ref_map *map, MPI_Count count, unsigned char *buf,
+                const unsigned char *in);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Life of datatypes: names, envelopes and contents of every constructor in both forms, types that outlive
- * their handles, matching of predefined types, statuses.
+ * Life of datatypes: names, envelopes and contents of every constructor in both forms, types that
+ * outlive their handles, matching of predefined types, statuses.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,10 +41,12 @@ static void check_contents(struct datatype **type, const struct expected *e)
     assert_int_equal(nd, e->n_types);
     assert_int_equal(mpi_type_get_envelope(*type, &ni, &na, NULL, &nd, &combiner),
                      e->n_counts > 0 ? MPI_ERR_TYPE : MPI_SUCCESS);
-    assert_int_equal(mpi_type_get_contents(*type, ni, na, nc, nd - 1, integers, addresses, counts, types),
-                     MPI_ERR_ARG);
-    assert_int_equal(mpi_type_get_contents(*type, ni, na, nc, nd, integers, addresses, counts, types),
-                     MPI_SUCCESS);
+    assert_int_equal(
+        mpi_type_get_contents(*type, ni, na, nc, nd - 1, integers, addresses, counts, types),
+        MPI_ERR_ARG);
+    assert_int_equal(
+        mpi_type_get_contents(*type, ni, na, nc, nd, integers, addresses, counts, types),
+        MPI_SUCCESS);
     for (MPI_Count i = 0; i < ni; i++)
         assert_int_equal(integers[i], e->integers[i]);
     for (MPI_Count i = 0; i < na; i++)
@@ -78,19 +80,26 @@ static void contents_of_each_constructor(void **state)
     assert_int_equal(mpi_type_create_hvector(4, 2, 16, integer, &t, true), 0);
     check_contents(&t, &(struct expected){MPI_COMBINER_HVECTOR, 0, 0, 3, 1, {0}, {0}, {4, 2, 16}});
     assert_int_equal(mpi_type_indexed(2, l, p, integer, &t, false), 0);
-    check_contents(&t, &(struct expected){MPI_COMBINER_INDEXED, 5, 0, 0, 1, {2, 1, 2, 3, 6}, {0}, {0}});
+    check_contents(&t,
+                   &(struct expected){MPI_COMBINER_INDEXED, 5, 0, 0, 1, {2, 1, 2, 3, 6}, {0}, {0}});
     assert_int_equal(mpi_type_create_hindexed(2, l, a, integer, &t, false), 0);
-    check_contents(&t, &(struct expected){MPI_COMBINER_HINDEXED, 3, 2, 0, 1, {2, 1, 2}, {12, 24}, {0}});
+    check_contents(&t,
+                   &(struct expected){MPI_COMBINER_HINDEXED, 3, 2, 0, 1, {2, 1, 2}, {12, 24}, {0}});
     assert_int_equal(mpi_type_create_hindexed(2, l, a, integer, &t, true), 0);
-    check_contents(&t, &(struct expected){MPI_COMBINER_HINDEXED, 0, 0, 5, 1, {0}, {0}, {2, 1, 2, 12, 24}});
+    check_contents(
+        &t, &(struct expected){MPI_COMBINER_HINDEXED, 0, 0, 5, 1, {0}, {0}, {2, 1, 2, 12, 24}});
     assert_int_equal(mpi_type_create_indexed_block(2, 3, p, integer, &t, false), 0);
-    check_contents(&t, &(struct expected){MPI_COMBINER_INDEXED_BLOCK, 4, 0, 0, 1, {2, 3, 3, 6}, {0}, {0}});
+    check_contents(
+        &t, &(struct expected){MPI_COMBINER_INDEXED_BLOCK, 4, 0, 0, 1, {2, 3, 3, 6}, {0}, {0}});
     assert_int_equal(mpi_type_create_hindexed_block(2, 3, a, integer, &t, false), 0);
-    check_contents(&t, &(struct expected){MPI_COMBINER_HINDEXED_BLOCK, 2, 2, 0, 1, {2, 3}, {12, 24}, {0}});
+    check_contents(
+        &t, &(struct expected){MPI_COMBINER_HINDEXED_BLOCK, 2, 2, 0, 1, {2, 3}, {12, 24}, {0}});
     assert_int_equal(mpi_type_create_struct(2, l, a, types, &t, false), 0);
-    check_contents(&t, &(struct expected){MPI_COMBINER_STRUCT, 3, 2, 0, 2, {2, 1, 2}, {12, 24}, {0}});
+    check_contents(&t,
+                   &(struct expected){MPI_COMBINER_STRUCT, 3, 2, 0, 2, {2, 1, 2}, {12, 24}, {0}});
     assert_int_equal(mpi_type_create_struct(2, l, a, types, &t, true), 0);
-    check_contents(&t, &(struct expected){MPI_COMBINER_STRUCT, 0, 0, 5, 2, {0}, {0}, {2, 1, 2, 12, 24}});
+    check_contents(
+        &t, &(struct expected){MPI_COMBINER_STRUCT, 0, 0, 5, 2, {0}, {0}, {2, 1, 2, 12, 24}});
     assert_int_equal(mpi_type_create_resized(integer, -3, 9, &t, false), 0);
     check_contents(&t, &(struct expected){MPI_COMBINER_RESIZED, 0, 2, 0, 1, {0}, {-3, 9}, {0}});
     assert_int_equal(mpi_type_create_resized(integer, -3, 9, &t, true), 0);
@@ -108,16 +117,18 @@ static void contents_of_arrays(void **state)
     int dargs[2] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG}, psizes[2] = {2, 1};
     struct intvec s = intvec_of_int(sizes);
     for (int large = 0; large < 2; large++) {
-        assert_int_equal(mpi_type_create_subarray(2, s, intvec_of_int(subsizes), intvec_of_int(starts),
-                                                  MPI_ORDER_C, integer, &t, large),
+        assert_int_equal(mpi_type_create_subarray(2, s, intvec_of_int(subsizes),
+                                                  intvec_of_int(starts), MPI_ORDER_C, integer, &t,
+                                                  large),
                          0);
         struct expected subarray = {
             MPI_COMBINER_SUBARRAY, 8, 0, 0, 1, {2, 4, 5, 2, 3, 1, 2, MPI_ORDER_C}, {0}, {0}};
         struct expected subarray_c = {MPI_COMBINER_SUBARRAY, 2, 0, 6, 1, {2, MPI_ORDER_C}, {0},
                                       {4, 5, 2, 3, 1, 2}};
         check_contents(&t, large ? &subarray_c : &subarray);
-        assert_int_equal(
-            mpi_type_create_darray(2, 1, 2, s, distribs, dargs, psizes, MPI_ORDER_C, integer, &t, large), 0);
+        assert_int_equal(mpi_type_create_darray(2, 1, 2, s, distribs, dargs, psizes, MPI_ORDER_C,
+                                                integer, &t, large),
+                         0);
         struct expected darray = {
             MPI_COMBINER_DARRAY,
             12,
@@ -142,11 +153,12 @@ static void contents_of_arrays(void **state)
     assert_int_equal(mpi_type_create_subarray(2, s, intvec_of_int(subsizes), intvec_of_int(starts),
                                               MPI_ORDER_C, integer, &t, false),
                      MPI_ERR_ARG);
-    assert_int_equal(
-        mpi_type_create_darray(3, 1, 2, s, distribs, dargs, psizes, MPI_ORDER_C, integer, &t, false),
-        MPI_ERR_ARG);
-    assert_int_equal(mpi_type_create_darray(2, 1, 2, s, distribs, dargs, psizes, 0, integer, &t, false),
+    assert_int_equal(mpi_type_create_darray(3, 1, 2, s, distribs, dargs, psizes, MPI_ORDER_C,
+                                            integer, &t, false),
                      MPI_ERR_ARG);
+    assert_int_equal(
+        mpi_type_create_darray(2, 1, 2, s, distribs, dargs, psizes, 0, integer, &t, false),
+        MPI_ERR_ARG);
 }
 
 static void types_outlive_their_handles(void **state)
@@ -218,11 +230,13 @@ static void matching(void **state)
     assert_ptr_equal(type, datatype_predefined(MPI_REAL8));
     assert_int_equal(mpi_type_match_size(MPI_TYPECLASS_INTEGER, 3, &type), MPI_ERR_ARG);
     assert_int_equal(mpi_type_match_size(7, 4, &type), MPI_ERR_ARG);
-    assert_int_equal(
-        mpi_type_get_value_index(datatype_predefined(MPI_DOUBLE), datatype_predefined(MPI_INT), &type), 0);
+    assert_int_equal(mpi_type_get_value_index(datatype_predefined(MPI_DOUBLE),
+                                              datatype_predefined(MPI_INT), &type),
+                     0);
     assert_ptr_equal(type, datatype_predefined(MPI_DOUBLE_INT));
-    assert_int_equal(
-        mpi_type_get_value_index(datatype_predefined(MPI_INT), datatype_predefined(MPI_FLOAT), &type), 0);
+    assert_int_equal(mpi_type_get_value_index(datatype_predefined(MPI_INT),
+                                              datatype_predefined(MPI_FLOAT), &type),
+                     0);
     assert_null(type);
 
     assert_int_equal(mpi_type_create_f90_real(15, MPI_UNDEFINED, &type), 0);

@@ -19,24 +19,26 @@
 static uint64_t seed;
 
 /* The bytes of one element, and the element back from them. */
-#define CHECK_BYTES(handle, T, element, ...)                                                                 \
-    do {                                                                                                     \
-        static const unsigned char expected[] = {__VA_ARGS__};                                               \
-        unsigned char packed[64];                                                                            \
-        MPI_Count position = 0, size = -1;                                                                   \
-        T value = element, back;                                                                             \
-        memset(&back, 0, sizeof back);                                                                       \
-        struct datatype *type = datatype_predefined(handle);                                                 \
-        assert_int_equal(mpi_pack_external_size("external32", 1, type, &size), MPI_SUCCESS);                 \
-        assert_int_equal(size, sizeof expected);                                                             \
-        assert_int_equal(mpi_pack_external("external32", &value, 1, type, packed, size, &position),          \
-                         MPI_SUCCESS);                                                                       \
-        assert_int_equal(position, size);                                                                    \
-        assert_memory_equal(packed, expected, sizeof expected);                                              \
-        position = 0;                                                                                        \
-        assert_int_equal(mpi_unpack_external("external32", packed, size, &position, &back, 1, type),         \
-                         MPI_SUCCESS);                                                                       \
-        assert_true(back == value);                                                                          \
+#define CHECK_BYTES(handle, T, element, ...)                                                       \
+    do {                                                                                           \
+        static const unsigned char expected[] = {__VA_ARGS__};                                     \
+        unsigned char packed[64];                                                                  \
+        MPI_Count position = 0, size = -1;                                                         \
+        T value = element, back;                                                                   \
+        memset(&back, 0, sizeof back);                                                             \
+        struct datatype *type = datatype_predefined(handle);                                       \
+        assert_int_equal(mpi_pack_external_size("external32", 1, type, &size), MPI_SUCCESS);       \
+        assert_int_equal(size, sizeof expected);                                                   \
+        assert_int_equal(                                                                          \
+            mpi_pack_external("external32", &value, 1, type, packed, size, &position),             \
+            MPI_SUCCESS);                                                                          \
+        assert_int_equal(position, size);                                                          \
+        assert_memory_equal(packed, expected, sizeof expected);                                    \
+        position = 0;                                                                              \
+        assert_int_equal(                                                                          \
+            mpi_unpack_external("external32", packed, size, &position, &back, 1, type),            \
+            MPI_SUCCESS);                                                                          \
+        assert_true(back == value);                                                                \
     } while (0)
 
 static void bytes_of_basic_types(void **state)
@@ -52,7 +54,8 @@ static void bytes_of_basic_types(void **state)
     CHECK_BYTES(MPI_C_BOOL, _Bool, true, 1);
     CHECK_BYTES(MPI_FLOAT, float, 1.5f, 0x3f, 0xc0, 0, 0);
     CHECK_BYTES(MPI_DOUBLE, double, -2.0, 0xc0, 0, 0, 0, 0, 0, 0, 0);
-    CHECK_BYTES(MPI_LONG_DOUBLE, long double, 1.5L, 0x3f, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    CHECK_BYTES(MPI_LONG_DOUBLE, long double, 1.5L, 0x3f, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                0, 0, 0);
     CHECK_BYTES(MPI_C_FLOAT_COMPLEX, float _Complex, 1.5f + 2.0fi, 0x3f, 0xc0, 0, 0, 0x40, 0, 0, 0);
     CHECK_BYTES(MPI_BYTE, char, 7, 7);
 }
@@ -68,10 +71,12 @@ static void pairs_lose_their_holes(void **state)
     unsigned char packed[6];
     MPI_Count position = 0;
     struct datatype *type = datatype_predefined(MPI_SHORT_INT);
-    assert_int_equal(mpi_pack_external("external32", &pair, 1, type, packed, 6, &position), MPI_SUCCESS);
+    assert_int_equal(mpi_pack_external("external32", &pair, 1, type, packed, 6, &position),
+                     MPI_SUCCESS);
     assert_memory_equal(packed, expected, 6);
     position = 0;
-    assert_int_equal(mpi_unpack_external("external32", packed, 6, &position, &back, 1, type), MPI_SUCCESS);
+    assert_int_equal(mpi_unpack_external("external32", packed, 6, &position, &back, 1, type),
+                     MPI_SUCCESS);
     assert_true(back.value == pair.value && back.index == pair.index);
 }
 
@@ -82,7 +87,8 @@ static void errors(void **state)
     char packed[8];
     MPI_Count position = 6, size;
     struct datatype *type = datatype_predefined(MPI_INT);
-    assert_int_equal(mpi_pack_external("native", &value, 1, type, packed, 8, &position), MPI_ERR_ARG);
+    assert_int_equal(mpi_pack_external("native", &value, 1, type, packed, 8, &position),
+                     MPI_ERR_ARG);
     assert_int_equal(mpi_pack_external_size("", 1, type, &size), MPI_ERR_ARG);
     assert_int_equal(mpi_pack_external("external32", &value, 1, type, packed, 8, &position),
                      MPI_ERR_TRUNCATE);
@@ -100,9 +106,11 @@ static void convert_by_element(const struct ref_map *map, MPI_Count count, uintp
     for (MPI_Count e = 0; e < count; e++) {
         for (size_t i = 0; i < map->n; i++) {
             struct datatype *basic = datatype_predefined(map->entries[i].basic);
-            void *at = (void *)(buf + (uintptr_t)(e * ref_extent(map) + map->entries[i].displacement));
-            int rc = packing ? mpi_pack_external("external32", at, 1, basic, packed, size, &position)
-                             : mpi_unpack_external("external32", packed, size, &position, at, 1, basic);
+            void *at =
+                (void *)(buf + (uintptr_t)(e * ref_extent(map) + map->entries[i].displacement));
+            int rc = packing
+                         ? mpi_pack_external("external32", at, 1, basic, packed, size, &position)
+                         : mpi_unpack_external("external32", packed, size, &position, at, 1, basic);
             assert_int_equal(rc, MPI_SUCCESS);
         }
     }
@@ -126,8 +134,9 @@ static void random_types_convert_like_their_elements(void **state)
         MPI_Count size, position = 0;
         assert_int_equal(mpi_pack_external_size("external32", 2, t.type, &size), MPI_SUCCESS);
         unsigned char *packed = malloc((size_t)size + 1), *expected = malloc((size_t)size + 1);
-        assert_int_equal(mpi_pack_external("external32", (void *)one_buf, 2, t.type, packed, size, &position),
-                         MPI_SUCCESS);
+        assert_int_equal(
+            mpi_pack_external("external32", (void *)one_buf, 2, t.type, packed, size, &position),
+            MPI_SUCCESS);
         assert_int_equal(position, size);
         convert_by_element(&t.map, 2, one_buf, expected, size, true);
         assert_memory_equal(packed, expected, (size_t)size);

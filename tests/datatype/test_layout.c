@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random nested types against the reference: bounds, density, counts, signatures, and the stream of the
- * cursor in random pieces, at random places, as memory pieces, into and out of the buffer. Arguments: [seed
- * [number of types]].
+ * Random nested types against the reference: bounds, density, counts, signatures, and the stream of
+ * the cursor in random pieces, at random places, as memory pieces, into and out of the buffer.
+ * Arguments: [seed [number of types]].
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,8 @@ static void check_counts(const struct ref_type *t, struct ref_random *r)
 {
     struct type_signature signature = {0};
     for (size_t i = 0; i < t->map.n; i++)
-        signature = signature_join(signature, datatype_predefined(t->map.entries[i].basic)->signature);
+        signature =
+            signature_join(signature, datatype_predefined(t->map.entries[i].basic)->signature);
     assert_int_equal(t->type->signature.n_elements, t->map.n);
     assert_true(t->type->signature.hash == signature.hash);
     if (t->map.n == 0) {
@@ -63,8 +64,10 @@ static void check_counts(const struct ref_type *t, struct ref_random *r)
     MPI_Datatype basic = t->map.entries[0].basic;
     for (size_t i = 0; i < t->map.n; i++)
         basic = t->map.entries[i].basic == basic ? basic : MPI_DATATYPE_NULL;
-    assert_ptr_equal(t->type->element, basic == MPI_DATATYPE_NULL ? NULL : datatype_predefined(basic));
-    /* A prefix of elements, and of bytes inside the next one, possibly of the second element of the type. */
+    assert_ptr_equal(t->type->element,
+                     basic == MPI_DATATYPE_NULL ? NULL : datatype_predefined(basic));
+    /* A prefix of elements, and of bytes inside the next one, possibly of the second element of the
+     * type. */
     MPI_Count n = ref_random_below(r, (MPI_Count)t->map.n);
     MPI_Count whole = ref_random_below(r, 2);
     MPI_Count n_bytes = whole * t->type->size;
@@ -78,7 +81,8 @@ static void check_counts(const struct ref_type *t, struct ref_random *r)
     assert_int_equal(rest, extra);
 }
 
-/* A buffer for `count` elements with random content, and the address at which the type has to be placed. */
+/* A buffer for `count` elements with random content, and the address at which the type has to be
+ * placed. */
 struct arena {
     unsigned char *memory;
     size_t size;
@@ -196,8 +200,9 @@ static void check_copy(const struct ref_type *t, MPI_Count count, struct ref_ran
     unsigned char *expected = malloc(total + 1);
     unsigned char *copied = malloc(3 * total + 3);
     ref_pack(&t->map, count, a.buf, expected);
-    assert_int_equal(
-        datatype_copy(a.buf, count, t->type, copied, (MPI_Count)total, datatype_predefined(MPI_BYTE)), total);
+    assert_int_equal(datatype_copy(a.buf, count, t->type, copied, (MPI_Count)total,
+                                   datatype_predefined(MPI_BYTE)),
+                     total);
     assert_memory_equal(copied, expected, total);
     struct datatype *spread;
     assert_int_equal(mpi_type_create_resized(datatype_predefined(MPI_BYTE), 0, 3, &spread, false),
@@ -262,7 +267,8 @@ static void huge_nested_types_stay_small(void **state)
     struct datatype *type = datatype_predefined(MPI_CHAR);
     for (int level = 0; level < 9; level++) {
         struct datatype *next;
-        assert_int_equal(mpi_type_create_hvector(100, 1, type->extent + 1, type, &next, true), MPI_SUCCESS);
+        assert_int_equal(mpi_type_create_hvector(100, 1, type->extent + 1, type, &next, true),
+                         MPI_SUCCESS);
         if (level > 0)
             assert_int_equal(mpi_type_free(&type), MPI_SUCCESS);
         type = next;
@@ -286,10 +292,12 @@ static void sizes_that_overflow_are_refused(void **state)
     struct datatype *type, *other;
     assert_int_equal(mpi_type_contiguous(INT64_MAX, datatype_predefined(MPI_INT), &type, true),
                      MPI_ERR_VALUE_TOO_LARGE);
-    assert_int_equal(mpi_type_vector(2, 1, INT64_MAX / 2, datatype_predefined(MPI_INT), &type, true),
-                     MPI_ERR_VALUE_TOO_LARGE);
+    assert_int_equal(
+        mpi_type_vector(2, 1, INT64_MAX / 2, datatype_predefined(MPI_INT), &type, true),
+        MPI_ERR_VALUE_TOO_LARGE);
     /* Children without bytes may be as many as they like. */
-    assert_int_equal(mpi_type_contiguous(0, datatype_predefined(MPI_INT), &type, false), MPI_SUCCESS);
+    assert_int_equal(mpi_type_contiguous(0, datatype_predefined(MPI_INT), &type, false),
+                     MPI_SUCCESS);
     assert_int_equal(mpi_type_contiguous(INT64_MAX, type, &other, true), MPI_SUCCESS);
     assert_int_equal(other->size, 0);
     assert_int_equal(mpi_type_free(&type), MPI_SUCCESS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every predefined operation on every predefined type: accepted exactly where it should be, and right there.
- * Values are small integers, which all numeric types represent exactly, so that one reference computes for
- * all of them.
+ * Every predefined operation on every predefined type: accepted exactly where it should be, and
+ * right there. Values are small integers, which all numeric types represent exactly, so that one
+ * reference computes for all of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,29 +29,29 @@ struct type_case {
     bool logical, bitwise, arithmetic, ordered;
 };
 
-#define C_INTEGER(t, form)                                                                                   \
-    {                                                                                                        \
-        t, form, 0, true, true, true, true                                                                   \
+#define C_INTEGER(t, form)                                                                         \
+    {                                                                                              \
+        t, form, 0, true, true, true, true                                                         \
     }
-#define F_INTEGER(t)                                                                                         \
-    {                                                                                                        \
-        t, SIGNED, 0, false, true, true, true                                                                \
+#define F_INTEGER(t)                                                                               \
+    {                                                                                              \
+        t, SIGNED, 0, false, true, true, true                                                      \
     }
-#define FLOATING(t)                                                                                          \
-    {                                                                                                        \
-        t, REAL, 0, false, false, true, true                                                                 \
+#define FLOATING(t)                                                                                \
+    {                                                                                              \
+        t, REAL, 0, false, false, true, true                                                       \
     }
-#define COMPLEX_TYPE(t)                                                                                      \
-    {                                                                                                        \
-        t, COMPLEX, 0, false, false, true, false                                                             \
+#define COMPLEX_TYPE(t)                                                                            \
+    {                                                                                              \
+        t, COMPLEX, 0, false, false, true, false                                                   \
     }
-#define LOGICAL_TYPE(t)                                                                                      \
-    {                                                                                                        \
-        t, LOGICAL, 0, true, false, false, false                                                             \
+#define LOGICAL_TYPE(t)                                                                            \
+    {                                                                                              \
+        t, LOGICAL, 0, true, false, false, false                                                   \
     }
-#define NEVER(t)                                                                                             \
-    {                                                                                                        \
-        t, NOT_REDUCIBLE, 0, false, false, false, false                                                      \
+#define NEVER(t)                                                                                   \
+    {                                                                                              \
+        t, NOT_REDUCIBLE, 0, false, false, false, false                                            \
     }
 
 static const struct type_case type_cases[] = {
@@ -221,7 +221,8 @@ static void check_case(const struct type_case *c, enum operation o)
         int64_t value = compute(o, a[i], b[i]);
         if (parts == 2 && o == PROD) {
             int re = i & ~1;
-            value = i == re ? a[re] * b[re] - a[re + 1] * b[re + 1] : a[re] * b[re + 1] + a[re + 1] * b[re];
+            value = i == re ? a[re] * b[re] - a[re + 1] * b[re + 1]
+                            : a[re] * b[re + 1] + a[re + 1] * b[re];
         }
         put(type, c->form, expected, value);
         assert_same(type, c->form, inout + (size_t)i * part_size, expected);
@@ -239,38 +240,43 @@ static void operations_on_types(void **state)
                 continue;
             }
             _Alignas(16) char a[32] = {0}, b[32] = {0};
-            assert_int_equal(mpi_reduce_local(a, b, 1, type, op_predefined(handles[o])), MPI_ERR_OP);
+            assert_int_equal(mpi_reduce_local(a, b, 1, type, op_predefined(handles[o])),
+                             MPI_ERR_OP);
             assert_non_null(strstr(err_detail(MPI_ERR_OP), type->name));
             assert_non_null(strstr(err_detail(MPI_ERR_OP), op_predefined(handles[o])->name));
         }
-        assert_int_equal(op_check(op_predefined(MPI_MAXLOC), datatype_predefined(type_cases[i].handle)),
-                         MPI_ERR_OP);
-        assert_int_equal(op_check(op_predefined(MPI_REPLACE), datatype_predefined(type_cases[i].handle)),
-                         MPI_ERR_OP);
+        assert_int_equal(
+            op_check(op_predefined(MPI_MAXLOC), datatype_predefined(type_cases[i].handle)),
+            MPI_ERR_OP);
+        assert_int_equal(
+            op_check(op_predefined(MPI_REPLACE), datatype_predefined(type_cases[i].handle)),
+            MPI_ERR_OP);
     }
 }
 
-#define CHECK_PAIR(handle, V, I)                                                                             \
-    do {                                                                                                     \
-        struct pair {                                                                                        \
-            V value;                                                                                         \
-            I index;                                                                                         \
-        };                                                                                                   \
-        struct pair in[4] = {{3, 7}, {1, 2}, {5, 9}, {5, 1}};                                                \
-        struct pair most[4] = {{2, 8}, {4, 6}, {5, 3}, {5, 4}};                                              \
-        struct pair least[4];                                                                                \
-        memcpy(least, most, sizeof most);                                                                    \
-        struct datatype *type = datatype_predefined(handle);                                                 \
-        assert_int_equal(type->extent, sizeof(struct pair));                                                 \
-        assert_int_equal(mpi_reduce_local(in, most, 4, type, op_predefined(MPI_MAXLOC)), MPI_SUCCESS);       \
-        assert_int_equal(mpi_reduce_local(in, least, 4, type, op_predefined(MPI_MINLOC)), MPI_SUCCESS);      \
-        static const int most_value[4] = {3, 4, 5, 5}, most_index[4] = {7, 6, 3, 1};                         \
-        static const int least_value[4] = {2, 1, 5, 5}, least_index[4] = {8, 2, 3, 1};                       \
-        for (int i = 0; i < 4; i++) {                                                                        \
-            assert_true(most[i].value == most_value[i] && most[i].index == most_index[i]);                   \
-            assert_true(least[i].value == least_value[i] && least[i].index == least_index[i]);               \
-        }                                                                                                    \
-        assert_int_equal(op_check(op_predefined(MPI_SUM), type), MPI_ERR_OP);                                \
+#define CHECK_PAIR(handle, V, I)                                                                   \
+    do {                                                                                           \
+        struct pair {                                                                              \
+            V value;                                                                               \
+            I index;                                                                               \
+        };                                                                                         \
+        struct pair in[4] = {{3, 7}, {1, 2}, {5, 9}, {5, 1}};                                      \
+        struct pair most[4] = {{2, 8}, {4, 6}, {5, 3}, {5, 4}};                                    \
+        struct pair least[4];                                                                      \
+        memcpy(least, most, sizeof most);                                                          \
+        struct datatype *type = datatype_predefined(handle);                                       \
+        assert_int_equal(type->extent, sizeof(struct pair));                                       \
+        assert_int_equal(mpi_reduce_local(in, most, 4, type, op_predefined(MPI_MAXLOC)),           \
+                         MPI_SUCCESS);                                                             \
+        assert_int_equal(mpi_reduce_local(in, least, 4, type, op_predefined(MPI_MINLOC)),          \
+                         MPI_SUCCESS);                                                             \
+        static const int most_value[4] = {3, 4, 5, 5}, most_index[4] = {7, 6, 3, 1};               \
+        static const int least_value[4] = {2, 1, 5, 5}, least_index[4] = {8, 2, 3, 1};             \
+        for (int i = 0; i < 4; i++) {                                                              \
+            assert_true(most[i].value == most_value[i] && most[i].index == most_index[i]);         \
+            assert_true(least[i].value == least_value[i] && least[i].index == least_index[i]);     \
+        }                                                                                          \
+        assert_int_equal(op_check(op_predefined(MPI_SUM), type), MPI_ERR_OP);                      \
     } while (0)
 
 static void locations_of_extremes(void **state)
@@ -305,7 +311,8 @@ static void operations_of_users(void **state)
 {
     (void)state;
     struct datatype *type;
-    assert_int_equal(mpi_type_contiguous(2, datatype_predefined(MPI_INT), &type, false), MPI_SUCCESS);
+    assert_int_equal(mpi_type_contiguous(2, datatype_predefined(MPI_INT), &type, false),
+                     MPI_SUCCESS);
     assert_int_equal(mpi_type_commit(&type), MPI_SUCCESS);
     assert_int_equal(op_check(op_predefined(MPI_SUM), type), MPI_ERR_OP);
     for (int large = 0; large < 2; large++) {
@@ -313,8 +320,9 @@ static void operations_of_users(void **state)
         int commute = -1;
         int in[6] = {10, 20, 30, 40, 50, 60};
         int inout[6] = {1, 2, 3, 4, 5, 6};
-        assert_int_equal(mpi_op_create(large ? NULL : subtract, large ? subtract_large : NULL, 0, &op),
-                         MPI_SUCCESS);
+        assert_int_equal(
+            mpi_op_create(large ? NULL : subtract, large ? subtract_large : NULL, 0, &op),
+            MPI_SUCCESS);
         assert_int_equal(mpi_op_commutative(op, &commute), MPI_SUCCESS);
         assert_int_equal(commute, 0);
         MPI_Op handle = (MPI_Op)op->obj.handle;

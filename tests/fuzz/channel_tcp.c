@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a peer sends to the native TCP driver: with a good hello before it or not, in pieces of several sizes, with few or many blocks to
- * receive into. Packets have the length that they may have, and no block is given twice or lost.
+ * What a peer sends to the native TCP driver: with a good hello before it or not, in pieces of
+ * several sizes, with few or many blocks to receive into. Packets have the length that they may
+ * have, and no block is given twice or lost.
  *
- * Input: a byte of choices (bit 0: a good hello first; bits 1 to 3: size of the pieces; bits 4 and 5: blocks), then the stream.
+ * Input: a byte of choices (bit 0: a good hello first; bits 1 to 3: size of the pieces; bits 4 and
+ * 5: blocks), then the stream.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -57,15 +59,19 @@ static bool turn(struct fuzz *f)
 static int dial(struct fuzz *f, bool hello)
 {
     static const struct linger at_once = {.l_onoff = 1};
-    struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct tcp_hello h = {.head = {TCP_HELLO_MAGIC, (uint32_t)TCP_HELLO_BYTES}, .version = TCP_VERSION, .address_len = sizeof from};
+    struct sockaddr_in from = {
+        .sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct tcp_hello h = {.head = {TCP_HELLO_MAGIC, (uint32_t)TCP_HELLO_BYTES},
+                          .version = TCP_VERSION,
+                          .address_len = sizeof from};
     uint8_t address[NET_ADDRESS_BYTES];
     size_t len = sizeof address;
     uint32_t peer;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     memcpy(h.address, &from, sizeof from);
-    if (net_tcp.peer_add(f->net, &from, sizeof from, &peer) != 0 || net_tcp.address(f->net, address, &len) != 0)
+    if (net_tcp.peer_add(f->net, &from, sizeof from, &peer) != 0 ||
+        net_tcp.address(f->net, address, &len) != 0)
         abort();
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* no port stays behind */
     if (fd < 0 || connect(fd, (struct sockaddr *)(void *)address, (socklen_t)len) < 0 ||
@@ -81,13 +87,15 @@ static int dial(struct fuzz *f, bool hello)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const size_t pieces[] = {1, 7, 8, 100, 1000, 8200, 40000, SIZE_MAX};
-    struct net_config config = {.n_blocks = BLOCKS, .max_bytes = PACKET, .address = "127.0.0.1", .provider = "tcp"};
+    struct net_config config = {
+        .n_blocks = BLOCKS, .max_bytes = PACKET, .address = "127.0.0.1", .provider = "tcp"};
     struct fuzz f = {.net = NULL};
 
     if (n == 0)
         return 0;
     log_set_level(LOG_ERROR);
-    if (arena_init(&f.arena, BLOCKS, PACKET - 80) < 0 || net_tcp.open(&config, &f.arena, &f.net) < 0)
+    if (arena_init(&f.arena, BLOCKS, PACKET - 80) < 0 ||
+        net_tcp.open(&config, &f.arena, &f.net) < 0)
         abort();
     for (uint32_t b = 0; b < (data[0] >> 4 & 3) * 5u + 1; b++)
         post(&f, b);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's configuration file: whatever it holds, it is refused or can be printed and read again. */
+/* The daemon's configuration file: whatever it holds, it is refused or can be printed and read
+ * again. */
 #include <stdlib.h>
 
 #include "daemon/config.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What mpiexec and nodes send about a job: submissions, and messages of every kind into the job as a whole. No order of them may leave a job
- * without an end.
+/* What mpiexec and nodes send about a job: submissions, and messages of every kind into the job as
+ * a whole. No order of them may leave a job without an end.
  *
  * Input: pieces, each a kind and sender (one byte), two bytes of length, a body. */
 #include <signal.h>
@@ -45,7 +45,8 @@ static void client_done(void *ctx, void *client)
 
 static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
 {
-    static const struct place_node all[] = {{.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
+    static const struct place_node all[] = {
+        {.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
 
     (void)ctx, (void)max;
     memcpy(ret_nodes, all, sizeof all);
@@ -82,17 +83,18 @@ static void submit(struct homes *homes, const uint8_t *body, uint32_t len, uint6
 }
 
 /* Jobs are found by id, which a fuzzer does not guess: the message gets that of the first one. */
-#define UNPACK(Type, type_, call)                                                                            \
-    do {                                                                                                     \
-        Motet__##Type *msg = motet__##type_##__unpack(NULL, len, body);                                      \
-        if (msg) {                                                                                           \
-            msg->job = home->id;                                                                             \
-            call;                                                                                            \
-            motet__##type_##__free_unpacked(msg, NULL);                                                      \
-        }                                                                                                    \
+#define UNPACK(Type, type_, call)                                                                  \
+    do {                                                                                           \
+        Motet__##Type *msg = motet__##type_##__unpack(NULL, len, body);                            \
+        if (msg) {                                                                                 \
+            msg->job = home->id;                                                                   \
+            call;                                                                                  \
+            motet__##type_##__free_unpacked(msg, NULL);                                            \
+        }                                                                                          \
     } while (0)
 
-static void feed(struct homes *homes, uint8_t kind, const uint8_t *body, uint32_t len, uint64_t now_ns)
+static void feed(struct homes *homes, uint8_t kind, const uint8_t *body, uint32_t len,
+                 uint64_t now_ns)
 {
     struct home *home = homes_first(homes);
     uint32_t node = 1 + (kind >> 4) % 3;

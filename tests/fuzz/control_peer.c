@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a neighbour's daemon sends: frames of any type in any order, before and after the hand-shake (the key is known here, so the fuzzer gets
- * in), link states into the topology, the graph and the routes, mail into the mail box.
+ * What a neighbour's daemon sends: frames of any type in any order, before and after the hand-shake
+ * (the key is known here, so the fuzzer gets in), link states into the topology, the graph and the
+ * routes, mail into the mail box.
  *
  * Input: pieces, each a type, two bytes of length, a body.
  */
@@ -100,9 +101,12 @@ static void routes(const struct topology *t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static const struct peer_ops ops = {.send = on_send, .admit = on_admit, .up = on_up, .frame = on_frame, .rtt = on_rtt};
-    static const struct mail_ops mail_ops = {
-        .forward = mail_forward, .deliver = mail_deliver, .epoch_of = mail_epoch_of, .wake = mail_wake};
+    static const struct peer_ops ops = {
+        .send = on_send, .admit = on_admit, .up = on_up, .frame = on_frame, .rtt = on_rtt};
+    static const struct mail_ops mail_ops = {.forward = mail_forward,
+                                             .deliver = mail_deliver,
+                                             .epoch_of = mail_epoch_of,
+                                             .wake = mail_wake};
     static struct auth_key key = {.len = 32};
     struct peer_self self = {.node = "me",
                              .node_id = node_id_of("me"),
@@ -112,7 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                              .heartbeat_ns = 1000,
                              .dead_after_ns = 100000,
                              .handshake_ns = 1000000};
-    struct fuzz f = {.topology = topology_new(self.node_id, 7, 64), .mail = mail_new(self.node_id, 7, 1 << 20, &mail_ops, &f)};
+    struct fuzz f = {.topology = topology_new(self.node_id, 7, 64),
+                     .mail = mail_new(self.node_id, 7, 1 << 20, &mail_ops, &f)};
     struct peer peer;
     uint64_t now_ns = 1;
 

@@ -17,8 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (status_request_parse(json, 1000, &request, &why) < 0) {
         if (!why.code || why.text[0] == '\0')
             abort();
-    } else if ((request.get == NULL) == (request.set == NULL) || request.limit == 0 || request.limit > STATUS_MAX_ROWS ||
-               request.rank < -1) {
+    } else if ((request.get == NULL) == (request.set == NULL) || request.limit == 0 ||
+               request.limit > STATUS_MAX_ROWS || request.rank < -1) {
         abort();
     }
     json_decref(json);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An answer of the status socket, made into a table and into what motetctl finds out from several; and the kernel's list of sockets, in which private
- * daemons are found. */
+/* An answer of the status socket, made into a table and into what motetctl finds out from several;
+ * and the kernel's list of sockets, in which private daemons are found. */
 #include <stdio.h>
 
 #include "launcher/motetctl_ask.h"
@@ -31,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             json_t *waits = motetctl_waits(rows, rows, rows, rows);
             motetctl_waits_show(waits, nowhere);
             json_decref(waits);
-            struct metrics_rows all = {.node = "n", .counters = rows, .nodes = rows, .links = rows, .ranks = rows};
+            struct metrics_rows all = {
+                .node = "n", .counters = rows, .nodes = rows, .links = rows, .ranks = rows};
             motetctl_metrics_print(&all, nowhere);
             motetctl_doctor_compare(rows, json_object_get(answer, "errors"), 0, 1);
             motetctl_doctor_show(rows, nowhere);

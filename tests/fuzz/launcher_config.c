@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct options options = {0};
     struct options_error error = {.text = ""};
 
-    if (!reads_file(text) && options_parse_config(&options, "file", text, &error) < 0 && !error.text[0])
+    if (!reads_file(text) && options_parse_config(&options, "file", text, &error) < 0 &&
+        !error.text[0])
         abort();
     options_free(&options);
     free(text);

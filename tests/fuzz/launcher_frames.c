@@ -20,8 +20,8 @@ static void unpack(uint16_t type, const uint8_t *body, uint32_t n)
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].type == type)
-            protobuf_c_message_free_unpacked(protobuf_c_message_unpack(known[i].descriptor, NULL, n, body),
-                                             NULL);
+            protobuf_c_message_free_unpacked(
+                protobuf_c_message_unpack(known[i].descriptor, NULL, n, body), NULL);
     }
 }
 

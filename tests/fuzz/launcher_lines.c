@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Output of three ranks in pieces: without tags no byte is lost or changed, with tags every line begins with
- * one. The first byte chooses; then each piece is a byte (rank, end or timer) with a length, and its data. */
+/* Output of three ranks in pieces: without tags no byte is lost or changed, with tags every line
+ * begins with one. The first byte chooses; then each piece is a byte (rank, end or timer) with a
+ * length, and its data. */
 #include "launcher/lines.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/launcher_input.h"
@@ -13,8 +14,8 @@ static void check_tagged(const struct bytes *out)
 
     while (p < end) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
-        if (!newline || newline - p < 4 || p[0] != '[' || p[1] < '0' || p[1] >= '0' + (char)N_RANKS ||
-            p[2] != ']' || p[3] != ' ')
+        if (!newline || newline - p < 4 || p[0] != '[' || p[1] < '0' ||
+            p[1] >= '0' + (char)N_RANKS || p[2] != ']' || p[3] != ' ')
             abort();
         p = newline + 1;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's queue board and its counters, filled with anything, as the status socket reads them. The reader is compiled in here with
- * a job and a node made up around it.
+ * A rank's queue board and its counters, filled with anything, as the status socket reads them. The
+ * reader is compiled in here with a job and a node made up around it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* The reader asks for the first job and for the user's rights; it gets the made-up ones. */
 static struct job fuzz_job;
-#define jobs_first(jobs) (&fuzz_job)
+#define jobs_first(jobs)                  (&fuzz_job)
 #define status_rows_privileged(node, uid) ((void)(node), (void)(uid), false)
 #include "daemon/control/status_queue.c"
 #include "tests/fuzz/fuzz.h"
@@ -53,7 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     atomic_store_explicit(&area->board_high, high, memory_order_relaxed);
     memset(board, 0, N_RECORDS * sizeof *board);
     if (n > 5)
-        memcpy(board, data + 5, n - 5 < N_RECORDS * sizeof *board ? n - 5 : N_RECORDS * sizeof *board);
+        memcpy(board, data + 5,
+               n - 5 < N_RECORDS * sizeof *board ? n - 5 : N_RECORDS * sizeof *board);
     json_t *rows = json_array();
     status_queue_ranks(fuzz_job.node, &q, rows);
     status_queue_boards(fuzz_job.node, &q, rows);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ring whose other side is hostile. The input is a program: the honest producer and consumer work on one ring while the other side
- * writes anything anywhere in the shared memory. Whatever it writes, the producer's payload lies inside the data area, the
- * consumer's payload lies inside the ring, and the private counters stay within their bounds. The ring is allocated exactly, so the
+ * A ring whose other side is hostile. The input is a program: the honest producer and consumer work
+ * on one ring while the other side writes anything anywhere in the shared memory. Whatever it
+ * writes, the producer's payload lies inside the data area, the consumer's payload lies inside the
+ * ring, and the private counters stay within their bounds. The ring is allocated exactly, so the
  * sanitizer sees any access beyond it.
  */
 #include <stdlib.h>
@@ -48,7 +49,8 @@ static void produce(struct ring_producer *p, const struct ring_shape *shape, uin
         return;
     memset(payload, (int)len, len);
     if (len > RING_INLINE_BYTES)
-        need((uint8_t *)payload >= p->data && (uint8_t *)payload + len <= p->data + shape->data_bytes);
+        need((uint8_t *)payload >= p->data &&
+             (uint8_t *)payload + len <= p->data + shape->data_bytes);
     ring_publish(p);
     need(p->tail - p->head_seen <= shape->n_slots);
     need(p->data_tail - p->data_head <= shape->data_bytes);
@@ -74,7 +76,8 @@ static uint32_t consume(struct ring_consumer *c)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct input in = {data, n};
-    struct ring_shape shape = {.n_slots = 4u << take(&in, 1) % 4, .data_bytes = 4096u << take(&in, 1) % 2};
+    struct ring_shape shape = {.n_slots = 4u << take(&in, 1) % 4,
+                               .data_bytes = 4096u << take(&in, 1) % 2};
     struct bell_ref bell = {.event_fd = -1, .bit = take(&in, 1)};
     struct ring_producer p;
     struct ring_consumer c;
@@ -110,13 +113,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             break;
         }
         case 5: /* a head of its own choice */
-            atomic_store_explicit(&c.shared->head, op & 128 ? take(&in, 4) : p.tail - op / 8, memory_order_relaxed);
+            atomic_store_explicit(&c.shared->head, op & 128 ? take(&in, 4) : p.tail - op / 8,
+                                  memory_order_relaxed);
             break;
         case 6: { /* a slot that looks published */
             struct ring_slot *slot = &c.slots[(c.next + op / 64) & c.mask];
             slot->len = op & 8 ? take(&in, 4) : take(&in, 2);
             slot->data_line = (uint16_t)take(&in, 2);
-            atomic_store_explicit(&slot->turn, ((c.next + op / 64) >> c.shift) + 1, memory_order_relaxed);
+            atomic_store_explicit(&slot->turn, ((c.next + op / 64) >> c.shift) + 1,
+                                  memory_order_relaxed);
             break;
         }
         case 7: /* the bell's words */

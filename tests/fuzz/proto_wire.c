@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A packet as it comes from the network: verified as it is, and once more with its check sum put right, so that what lies behind
- * the check sum is reached too. */
+/* A packet as it comes from the network: verified as it is, and once more with its check sum put
+ * right, so that what lies behind the check sum is reached too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ static void judge(const struct wire_header *h, size_t n)
 
     if (rc < 0 || rc > WIRE_E_LENGTH || wire_error(rc) == NULL)
         abort();
-    if (rc == 0 && (n < sizeof *h || h->len != n - sizeof *h || h->type < WIRE_DATA || h->type > WIRE_REFUSE))
+    if (rc == 0 &&
+        (n < sizeof *h || h->len != n - sizeof *h || h->type < WIRE_DATA || h->type > WIRE_REFUSE))
         abort();
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a fuzzer's function over files and the files of directories, for compilers without libFuzzer and as a
- * test. Besides each file itself it tries every shorter beginning of the small ones, and a few thousand
- * seeded changes of each: not fuzzing, but enough to find a parser that reads past its end.
+ * Runs a fuzzer's function over files and the files of directories, for compilers without libFuzzer
+ * and as a test. Besides each file itself it tries every shorter beginning of the small ones, and a
+ * few thousand seeded changes of each: not fuzzing, but enough to find a parser that reads past its
+ * end.
  */
 #include <dirent.h>
 #include <inttypes.h>

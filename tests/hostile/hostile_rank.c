@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that wants harm. Started by mpiexec like any other, it attaches as proto/attach.h says and then does, for some seconds, what its
- * first argument asks; whatever happens may hurt its own job only.
+ * A rank that wants harm. Started by mpiexec like any other, it attaches as proto/attach.h says and
+ * then does, for some seconds, what its first argument asks; whatever happens may hurt its own job
+ * only.
  *
  *     hostile_rank MODE SECONDS [SEED]
  *
- * slots: publishes messages whose header and place are random in its up rings, with bells and wake-ups.
- * bits: rings every bell bit there is and writes the channels' event descriptors without pause.
- * heads: moves the heads of its down rings to random places, and sends messages to itself so that they are written.
- * flood: sends well-formed messages to its own job's ranks, none of which reads.
- * memory: writes random bytes anywhere in the job segment.
- * board: fills its queue board with random records.
- * frames: sends random frames, each on a fresh connection to the client socket.
+ * slots: publishes messages whose header and place are random in its up rings, with bells and
+ * wake-ups. bits: rings every bell bit there is and writes the channels' event descriptors without
+ * pause. heads: moves the heads of its down rings to random places, and sends messages to itself so
+ * that they are written. flood: sends well-formed messages to its own job's ranks, none of which
+ * reads. memory: writes random bytes anywhere in the job segment. board: fills its queue board with
+ * random records. frames: sends random frames, each on a fresh connection to the client socket.
  * liar: changes a message's length between two values as fast as it can while the channel reads it.
  */
 #include <pthread.h>
@@ -81,8 +81,9 @@ static int attach(void)
     }
     int fd = fd_unix_connect(path);
     if (fd < 0 || frame_send(fd, ATTACH_REQUEST, &req, sizeof req, deadline_ns) < 0 ||
-        fd_recv_fds(fd, &h, sizeof h, fds, FD_MAX_PASS, &n_fds, deadline_ns) < 0 || h.type != ATTACH_REPLY ||
-        h.len != sizeof reply || fd_read_full(fd, &reply, sizeof reply, deadline_ns) < 0 || reply.error != 0)
+        fd_recv_fds(fd, &h, sizeof h, fds, FD_MAX_PASS, &n_fds, deadline_ns) < 0 ||
+        h.type != ATTACH_REPLY || h.len != sizeof reply ||
+        fd_read_full(fd, &reply, sizeof reply, deadline_ns) < 0 || reply.error != 0)
         fail("cannot attach");
     segment_layout(&reply.shape, &layout);
     base = mmap(NULL, layout.total, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
@@ -111,7 +112,8 @@ static struct ring_producer up_ring(uint32_t channel)
 
     if (!data_end)
         fail("no memory");
-    ring_producer_init(&p, segment_up_ring(base, &layout, reply.local_rank, channel), &layout.shape.up, data_end, &bell);
+    ring_producer_init(&p, segment_up_ring(base, &layout, reply.local_rank, channel),
+                       &layout.shape.up, data_end, &bell);
     return p;
 }
 
@@ -129,7 +131,8 @@ static void do_slots(void)
             slot->context = random32();
             slot->source = (int32_t)random32();
             slot->tag = (int32_t)random32();
-            slot->peer = rand_below(&dice, 2) ? (uint32_t)rand_below(&dice, layout.shape.n_world) : random32();
+            slot->peer = rand_below(&dice, 2) ? (uint32_t)rand_below(&dice, layout.shape.n_world)
+                                              : random32();
             slot->order = random32();
             atomic_store(&slot->turn, rand_below(&dice, 8) ? (at >> p.shift) + 1 : random32());
         }
@@ -177,7 +180,8 @@ static void do_heads(void)
             struct ring_shared *down = segment_down_ring(base, &layout, reply.local_rank, c);
             atomic_store(&down->head, random32());
         }
-        send_to(&p, (uint32_t)rand_below(&dice, layout.shape.n_world), (uint32_t)rand_below(&dice, 16384));
+        send_to(&p, (uint32_t)rand_below(&dice, layout.shape.n_world),
+                (uint32_t)rand_below(&dice, 16384));
     }
     free(p.data_end);
 }
@@ -198,9 +202,11 @@ static void do_memory(void)
 
     while (now() < until_ns) {
         for (int i = 0; i < 1000; i++) {
-            /* Half of it where the control data lies: headers, tables, bells, ranks; the rest in the rings' first pages. */
-            size_t at = rand_below(&dice, 2) ? rand_below(&dice, layout.ranks_off + layout.board_off + 65536)
-                                             : layout.up_off + rand_below(&dice, layout.total - layout.up_off);
+            /* Half of it where the control data lies: headers, tables, bells, ranks; the rest in
+             * the rings' first pages. */
+            size_t at = rand_below(&dice, 2)
+                            ? rand_below(&dice, layout.ranks_off + layout.board_off + 65536)
+                            : layout.up_off + rand_below(&dice, layout.total - layout.up_off);
             bytes[at] = (uint8_t)rand_next(&dice);
         }
         for (uint32_t c = 0; c < reply.shape.n_channels; c++)
@@ -237,11 +243,13 @@ static void do_frames(void)
         }
         for (size_t i = 0; i < sizeof body; i++)
             body[i] = (uint8_t)rand_next(&dice);
-        struct frame_header h = {.len = random32(), .type = (uint16_t)random32(), .magic = FRAME_MAGIC};
+        struct frame_header h = {
+            .len = random32(), .type = (uint16_t)random32(), .magic = FRAME_MAGIC};
         if (rand_below(&dice, 2))
             h.len = (uint32_t)rand_below(&dice, sizeof body + 1);
         if (rand_below(&dice, 2))
-            h.type = (uint16_t)(rand_below(&dice, 2) ? rand_below(&dice, 60) : 0x100 + rand_below(&dice, 8));
+            h.type = (uint16_t)(rand_below(&dice, 2) ? rand_below(&dice, 60)
+                                                     : 0x100 + rand_below(&dice, 8));
         if (rand_below(&dice, 8) == 0)
             h.magic = (uint16_t)rand_next(&dice);
         uint64_t soon_ns = now() + 100 * CLOCK_NS_PER_MS;
@@ -286,8 +294,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"slots", do_slots},   {"bits", do_bits},   {"heads", do_heads},   {"flood", do_flood},
-                 {"memory", do_memory}, {"board", do_board}, {"frames", do_frames}, {"liar", do_liar}};
+    } modes[] = {{"slots", do_slots},   {"bits", do_bits},     {"heads", do_heads},
+                 {"flood", do_flood},   {"memory", do_memory}, {"board", do_board},
+                 {"frames", do_frames}, {"liar", do_liar}};
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 
     if (argc < 3)

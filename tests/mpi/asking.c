@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that ask instead of waiting: a token goes round, and whoever does not have it calls MPI_Iprobe, MPI_Test or MPI_Testany in a loop.
- * With more ranks than cores each hop needs a core on which somebody else asks; if they all asked until the end of their time slices, a
- * hop would take milliseconds. Uses mpi.h alone.
+ * Programs that ask instead of waiting: a token goes round, and whoever does not have it calls
+ * MPI_Iprobe, MPI_Test or MPI_Testany in a loop. With more ranks than cores each hop needs a core
+ * on which somebody else asks; if they all asked until the end of their time slices, a hop would
+ * take milliseconds. Uses mpi.h alone.
  */
 #include "tests/topo/check.h"
 
@@ -66,8 +67,9 @@ int main(int argc, char **argv)
         }
         if (rank == 0)
             printf("way %d: %.1f us a hop\n", how, 1e6 * hop_s[how]);
-        CHECK(rank > 0 || hop_s[how] < 20 * hop_s[BY_RECEIVE] + 1e-3, "way %d: %.1f us a hop, by receiving %.1f us", how,
-              1e6 * hop_s[how], 1e6 * hop_s[BY_RECEIVE]);
+        CHECK(rank > 0 || hop_s[how] < 20 * hop_s[BY_RECEIVE] + 1e-3,
+              "way %d: %.1f us a hop, by receiving %.1f us", how, 1e6 * hop_s[how],
+              1e6 * hop_s[BY_RECEIVE]);
     }
     MPI_Finalize();
     return 0;

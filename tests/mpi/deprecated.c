@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What other tests do not call: the deprecated forms do what their successors do, and handles of kinds without objects convert.
- * Any number of ranks; uses mpi.h alone.
+ * What other tests do not call: the deprecated forms do what their successors do, and handles of
+ * kinds without objects convert. Any number of ranks; uses mpi.h alone.
  */
 #include <mpi.h>
 
@@ -31,7 +31,7 @@ static int copy(MPI_Comm comm, int keyval, void *extra, void *in, void *out, int
     return MPI_SUCCESS;
 }
 
-static int delete(MPI_Comm comm, int keyval, void *value, void *extra)
+static int delete (MPI_Comm comm, int keyval, void *value, void *extra)
 {
     (void)comm;
     (void)keyval;
@@ -87,7 +87,8 @@ static void test_info(void)
     MPI_Info_set(info, "key", "a long value");
     MPI_Info_get_valuelen(info, "key", &length, &flag);
     CHECK(flag && length == 12);
-    MPI_Info_get(info, "key", 15, value, &flag); /* less room: cut, says the standard; MPICH 5.0.2 raises an error */
+    MPI_Info_get(info, "key", 15, value,
+                 &flag); /* less room: cut, says the standard; MPICH 5.0.2 raises an error */
     CHECK(flag && strcmp(value, "a long value") == 0);
     MPI_Info_get(info, "other", 15, value, &flag);
     CHECK(!flag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program learns of an error that it gets back: its class, and from MPI_Error_string what exactly was wrong. Uses mpi.h alone, so
- * the same binary runs on any library of the standard ABI.
+ * What a program learns of an error that it gets back: its class, and from MPI_Error_string what
+ * exactly was wrong. Uses mpi.h alone, so the same binary runs on any library of the standard ABI.
  */
 #include "tests/topo/check.h"
 
@@ -33,9 +33,12 @@ static void check_details(void)
     int word = 0, bad_rank = MPI_Send(&word, 1, MPI_INT, WRONG_RANK, 0, MPI_COMM_WORLD);
     int bad_count = MPI_Recv(&word, -12345, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 
-    CHECK(class_of(bad_rank) == MPI_ERR_RANK && class_of(bad_count) == MPI_ERR_COUNT, "%d, %d", bad_rank, bad_count);
-    CHECK(strstr(text_of(bad_rank), "MPI_Send") && strstr(text_of(bad_rank), "4711"), "%s", text_of(bad_rank));
-    CHECK(strstr(text_of(bad_count), "MPI_Recv") && strstr(text_of(bad_count), "-12345"), "%s", text_of(bad_count));
+    CHECK(class_of(bad_rank) == MPI_ERR_RANK && class_of(bad_count) == MPI_ERR_COUNT, "%d, %d",
+          bad_rank, bad_count);
+    CHECK(strstr(text_of(bad_rank), "MPI_Send") && strstr(text_of(bad_rank), "4711"), "%s",
+          text_of(bad_rank));
+    CHECK(strstr(text_of(bad_count), "MPI_Recv") && strstr(text_of(bad_count), "-12345"), "%s",
+          text_of(bad_count));
 }
 
 static char heard[MPI_MAX_ERROR_STRING];
@@ -46,7 +49,8 @@ static void listen(MPI_Comm *comm, int *code, ...)
     strcpy(heard, text_of(*code));
 }
 
-/* The error handler of the application knows as much, also where the program hands an error on to it. */
+/* The error handler of the application knows as much, also where the program hands an error on to
+ * it. */
 static void check_handler(void)
 {
     int word = 0;
@@ -79,10 +83,10 @@ static void check_statuses(void)
         MPI_Send(words, 2, MPI_INT, rank, tag, MPI_COMM_WORLD);
     int code = MPI_Waitall(2, requests, statuses);
     CHECK(code == MPI_ERR_IN_STATUS, "code %d", code);
-    CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS && class_of(statuses[1].MPI_ERROR) == MPI_ERR_TRUNCATE, "codes %d and %d",
-          statuses[0].MPI_ERROR, statuses[1].MPI_ERROR);
-    CHECK(strstr(text_of(statuses[1].MPI_ERROR), " 8"), "%s",
-          text_of(statuses[1].MPI_ERROR));
+    CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS &&
+              class_of(statuses[1].MPI_ERROR) == MPI_ERR_TRUNCATE,
+          "codes %d and %d", statuses[0].MPI_ERROR, statuses[1].MPI_ERROR);
+    CHECK(strstr(text_of(statuses[1].MPI_ERROR), " 8"), "%s", text_of(statuses[1].MPI_ERROR));
 }
 
 /* MPI_Reduce_local from a buffer into itself. */
@@ -90,7 +94,8 @@ static void check_same_buffer(void)
 {
     int words[2] = {1, 2};
 
-    CHECK(class_of(MPI_Reduce_local(words, words, 2, MPI_INT, MPI_SUM)) == MPI_ERR_BUFFER, "words are %d and %d", words[0], words[1]);
+    CHECK(class_of(MPI_Reduce_local(words, words, 2, MPI_INT, MPI_SUM)) == MPI_ERR_BUFFER,
+          "words are %d and %d", words[0], words[1]);
 }
 
 /* A text of the application stays as it was given. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators, groups, attributes, info and error handlers: semantics that other people's programs rely on and that broke once, a
- * function each. Uses mpi.h alone, so the same binary runs on any library of the standard ABI.
+ * Communicators, groups, attributes, info and error handlers: semantics that other people's
+ * programs rely on and that broke once, a function each. Uses mpi.h alone, so the same binary runs
+ * on any library of the standard ABI.
  */
 #include "tests/topo/check.h"
 
 #include <string.h>
 
-/* A key that was freed can still be used to find and to delete what is left under it (MPI-5.0 section 7.7.2). */
+/* A key that was freed can still be used to find and to delete what is left under it (MPI-5.0
+ * section 7.7.2). */
 static void check_freed_key(void)
 {
     int key, kept, value, flag, *found;
@@ -25,8 +27,8 @@ static void check_freed_key(void)
     MPI_Comm_free(&comm);
 }
 
-/* Programs from before MPI-4.0 set the error handler of MPI_COMM_WORLD and expect it for errors that belong to no communicator; and an
- * object that was not made is null. */
+/* Programs from before MPI-4.0 set the error handler of MPI_COMM_WORLD and expect it for errors
+ * that belong to no communicator; and an object that was not made is null. */
 static void check_errors_of_old_programs(void)
 {
     int dims[] = {1 << 20}, periods[] = {0}, ranks[] = {0};
@@ -37,10 +39,15 @@ static void check_errors_of_old_programs(void)
     MPI_Comm_group(MPI_COMM_WORLD, &group);
     made = group;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    CHECK(MPI_Type_contiguous(-1, MPI_INT, &type) != MPI_SUCCESS && type == MPI_DATATYPE_NULL, "a type of -1 elements");
-    CHECK(MPI_Group_incl(group, -1, ranks, &made) != MPI_SUCCESS && made == MPI_GROUP_NULL, "a group of -1 members");
-    CHECK(MPI_Group_translate_ranks(group, 1, ranks, group, NULL) != MPI_SUCCESS, "no room for the result");
-    CHECK(MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &cart) != MPI_SUCCESS && cart == MPI_COMM_NULL, "too large");
+    CHECK(MPI_Type_contiguous(-1, MPI_INT, &type) != MPI_SUCCESS && type == MPI_DATATYPE_NULL,
+          "a type of -1 elements");
+    CHECK(MPI_Group_incl(group, -1, ranks, &made) != MPI_SUCCESS && made == MPI_GROUP_NULL,
+          "a group of -1 members");
+    CHECK(MPI_Group_translate_ranks(group, 1, ranks, group, NULL) != MPI_SUCCESS,
+          "no room for the result");
+    CHECK(MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &cart) != MPI_SUCCESS &&
+              cart == MPI_COMM_NULL,
+          "too large");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     MPI_Group_free(&group);
 }
@@ -87,7 +94,8 @@ static void check_env(MPI_Info before, char **argv)
     MPI_Info_free(&before);
 }
 
-/* So many duplicates in the making at once that some of them want the same ids, and have to try again. */
+/* So many duplicates in the making at once that some of them want the same ids, and have to try
+ * again. */
 static void check_many_duplicates(void)
 {
     enum { N = 300 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Point-to-point semantics that other people's programs rely on and that broke once, a function each. Uses mpi.h alone, so the same
- * binary runs on any library of the standard ABI.
+ * Point-to-point semantics that other people's programs rely on and that broke once, a function
+ * each. Uses mpi.h alone, so the same binary runs on any library of the standard ABI.
  */
 #include "tests/topo/check.h"
 
 #include <string.h>
 
-/* Ten messages to a process that has not asked for them yet, from a buffer without room for ten times MPI_BSEND_OVERHEAD: many programs
- * size their buffer by what they saw libraries take. */
+/* Ten messages to a process that has not asked for them yet, from a buffer without room for ten
+ * times MPI_BSEND_OVERHEAD: many programs size their buffer by what they saw libraries take. */
 static void check_tight_buffer(void)
 {
     enum { N = 10, N_WORDS = 10 };
@@ -25,7 +25,8 @@ static void check_tight_buffer(void)
     }
     for (int i = N - 1; i >= 0; i--) {
         MPI_Recv(got, N_WORDS, MPI_INT, rank, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        CHECK(got[0] == i * 100 && got[N_WORDS - 1] == i * 100 + N_WORDS - 1, "message %d begins with %d", i, got[0]);
+        CHECK(got[0] == i * 100 && got[N_WORDS - 1] == i * 100 + N_WORDS - 1,
+              "message %d begins with %d", i, got[0]);
     }
     MPI_Buffer_detach(&address, &n);
     CHECK(address == memory && n == (int)sizeof memory, "%p, %d", address, n);
@@ -40,8 +41,8 @@ static int is_mpich(void)
     return strstr(version, "MPICH") != NULL;
 }
 
-/* A message that ends within an element of the receive's type with gaps is no message of that type: the receive says so, however the
- * message comes. Without gaps libraries take the bytes. */
+/* A message that ends within an element of the receive's type with gaps is no message of that type:
+ * the receive says so, however the message comes. Without gaps libraries take the bytes. */
 static void check_partial_element(void)
 {
     enum { LARGE = 100000 };
@@ -65,9 +66,11 @@ static void check_partial_element(void)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         MPI_Error_class(err, &is);
         MPI_Get_elements(&status, MPI_BYTE, &n);
-        if (ends[i] > LARGE && is_mpich()) /* it looks only at what comes by way of its own buffers */
+        if (ends[i] > LARGE &&
+            is_mpich()) /* it looks only at what comes by way of its own buffers */
             continue;
-        CHECK(is == (ends[i] % 4 ? MPI_ERR_TYPE : MPI_SUCCESS), "%d bytes: class %d", (int)ends[i], is);
+        CHECK(is == (ends[i] % 4 ? MPI_ERR_TYPE : MPI_SUCCESS), "%d bytes: class %d", (int)ends[i],
+              is);
         CHECK(ends[i] % 4 || n == ends[i], "%d bytes: %d in the status", (int)ends[i], n);
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
@@ -90,8 +93,8 @@ static void check_no_type(void)
     CHECK(n == 0 && status.MPI_TAG == 7, "%d bytes, tag %d", n, status.MPI_TAG);
 }
 
-/* Short sends that are over when they return, whose requests a library may share: each is a request of its own all the same, in every
- * call that takes one. */
+/* Short sends that are over when they return, whose requests a library may share: each is a request
+ * of its own all the same, in every call that takes one. */
 static void check_finished_sends(void)
 {
     enum { N = 8 };
@@ -106,7 +109,8 @@ static void check_finished_sends(void)
         MPI_Isend(&words[i], 1, MPI_INT, (rank + 1) % size, i, MPI_COMM_WORLD, &requests[i]);
     }
     for (int i = 0; i < N; i++) {
-        MPI_Recv(&got[i], 1, MPI_INT, (rank + size - 1) % size, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(&got[i], 1, MPI_INT, (rank + size - 1) % size, i, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
         CHECK(got[i] == 100 * ((rank + size - 1) % size) + i, "message %d is %d", i, got[i]);
     }
     MPI_Request_free(&requests[0]);
@@ -117,11 +121,13 @@ static void check_finished_sends(void)
     MPI_Cancel(&requests[1]);
     MPI_Wait(&requests[1], &status);
     MPI_Test_cancelled(&status, &flag);
-    CHECK(!flag && requests[1] == MPI_REQUEST_NULL, "a send that was received is cancelled: %d", flag);
+    CHECK(!flag && requests[1] == MPI_REQUEST_NULL, "a send that was received is cancelled: %d",
+          flag);
     for (flag = 0; !flag;)
         MPI_Test(&requests[2], &flag, &status);
     MPI_Waitany(N, requests, &index, &status);
-    CHECK(index >= 3 && index < N && requests[index] == MPI_REQUEST_NULL, "MPI_Waitany gives %d", index);
+    CHECK(index >= 3 && index < N && requests[index] == MPI_REQUEST_NULL, "MPI_Waitany gives %d",
+          index);
     MPI_Waitsome(N, requests, &n_some, indices, statuses);
     CHECK(n_some >= 1 && n_some <= N - 4, "MPI_Waitsome gives %d", n_some);
     MPI_Waitall(N, requests, statuses);

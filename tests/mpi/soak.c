@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects come and go, and nothing stays: soak [ITERATIONS] [SECONDS]. Any number of ranks; uses mpi.h alone.
+ * Objects come and go, and nothing stays: soak [ITERATIONS] [SECONDS]. Any number of ranks; uses
+ * mpi.h alone.
  *
- * Every iteration makes, uses and frees objects of one sort: requests (isend, irecv, persistent, freed, cancelled), datatypes, groups,
- * communicators (dup, split, create, idup, freed with a message still in it), attributes, info objects, operations, error handlers.
- * Communicators are rarer than the rest, since they are collective. The iterations end at the number or the time, whichever is first.
- * After a tenth of them has warmed everything up, the memory of the process may grow by less than LIMIT_BYTES, whatever their number.
+ * Every iteration makes, uses and frees objects of one sort: requests (isend, irecv, persistent,
+ * freed, cancelled), datatypes, groups, communicators (dup, split, create, idup, freed with a
+ * message still in it), attributes, info objects, operations, error handlers. Communicators are
+ * rarer than the rest, since they are collective. The iterations end at the number or the time,
+ * whichever is first. After a tenth of them has warmed everything up, the memory of the process may
+ * grow by less than LIMIT_BYTES, whatever their number.
  */
 #include <mpi.h>
 
@@ -36,7 +39,8 @@ static long resident_bytes(void)
 
 static void churn_requests(long i)
 {
-    int right = (rank + 1) % size, left = (rank + size - 1) % size, out[4] = {(int)i, 1, 2, 3}, in[4] = {0}, flag;
+    int right = (rank + 1) % size, left = (rank + size - 1) % size, out[4] = {(int)i, 1, 2, 3},
+        in[4] = {0}, flag;
     MPI_Request r[2], never;
     MPI_Irecv(in, 4, MPI_INT, left, 1, MPI_COMM_WORLD, &r[0]);
     MPI_Isend(out, 4, MPI_INT, right, 1, MPI_COMM_WORLD, &r[1]);
@@ -72,7 +76,8 @@ static void churn_types(long i)
     MPI_Type_set_name(copy, "soaked");
     MPI_Type_free(&inner);
     MPI_Type_free(&outer);
-    MPI_Sendrecv(value, 1, copy, 0, 4, value + 32, 32, MPI_INT, 0, 4, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(value, 1, copy, 0, 4, value + 32, 32, MPI_INT, 0, 4, MPI_COMM_SELF,
+                 MPI_STATUS_IGNORE);
     MPI_Type_free(&copy);
     (void)i;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rings and bells under load: producers with a ring each, one consumer that finds the rings by the bell, turns them quiet at random and
- * sleeps as soon as it can. Messages have random sizes and carry their number and a check sum over all of it.
+ * Rings and bells under load: producers with a ring each, one consumer that finds the rings by the
+ * bell, turns them quiet at random and sleeps as soon as it can. Messages have random sizes and
+ * carry their number and a check sum over all of it.
  *
- * A producer works in bursts; after some it waits until the consumer has taken everything, so that the consumer's next sleep can
- * only be ended by a wake-up. A sleep that lasts its whole time although a message lay there is a lost wake-up and fails the test.
+ * A producer works in bursts; after some it waits until the consumer has taken everything, so that
+ * the consumer's next sleep can only be ended by a wake-up. A sleep that lasts its whole time
+ * although a message lay there is a lost wake-up and fails the test.
  *
- * Producers are threads, or processes (membarrier(2) between processes is what the daemon and the ranks use). Built with the race
- * detector it runs with --fenced, since that cannot follow membarrier.
+ * Producers are threads, or processes (membarrier(2) between processes is what the daemon and the
+ * ranks use). Built with the race detector it runs with --fenced, since that cannot follow
+ * membarrier.
  *
  * usage: stress [--processes] [--fenced] [--eventfd] [--producers N] [--messages N] [--seed N]
  */
@@ -62,7 +65,8 @@ static uint64_t seed = 1, deadline_ns;
 
 static _Noreturn void fail(const char *what, uint32_t who, uint32_t number)
 {
-    fprintf(stderr, "stress: %s (producer %u, message %u, seed %llu)\n", what, who, number, (unsigned long long)seed);
+    fprintf(stderr, "stress: %s (producer %u, message %u, seed %llu)\n", what, who, number,
+            (unsigned long long)seed);
     _exit(1);
 }
 
@@ -84,8 +88,8 @@ static uint32_t sum_of(uint32_t number, const uint8_t *rest, size_t n)
 static void send_one(struct ring_producer *p, uint32_t me, uint32_t number, struct rand *r)
 {
     uint32_t most = ring_max_payload(&shape);
-    /* Empty ones (the line is still on its way from the consumer's cache when the turn is stored, which is when the order of
-     * store and load matters), short ones, and up to the largest. */
+    /* Empty ones (the line is still on its way from the consumer's cache when the turn is stored,
+     * which is when the order of store and load matters), short ones, and up to the largest. */
     static const uint32_t below[] = {1, 1, 9, 48, 300, 0};
     uint32_t limit = below[rand_below(r, sizeof below / sizeof *below)];
     uint32_t len = (uint32_t)rand_below(r, limit ? limit : most + 1);
@@ -116,7 +120,8 @@ static void *produce(void *arg)
     uint32_t me = (uint32_t)(uintptr_t)arg;
     struct rand r = {seed * 1000 + me};
     uint32_t *data_end = calloc(shape.n_slots, sizeof *data_end);
-    struct bell_ref ref = {.bell = &shared->bell, .bit = me * 5, .event_fd = event_fd, .fenced = fenced};
+    struct bell_ref ref = {
+        .bell = &shared->bell, .bit = me * 5, .event_fd = event_fd, .fenced = fenced};
     struct ring_producer p;
     uint32_t spins = 0;
 
@@ -135,7 +140,8 @@ static void *produce(void *arg)
                 check_deadline("the consumer does not come", me, n);
             }
         }
-        /* Of every order of size up to some microseconds: the next message should meet the consumer on its way to sleep. */
+        /* Of every order of size up to some microseconds: the next message should meet the consumer
+         * on its way to sleep. */
         for (uint64_t pause = rand_below(&r, 1ull << rand_below(&r, 8)); pause > 0; pause--)
             thread_pause();
     }
@@ -167,7 +173,8 @@ static uint32_t drain(uint32_t i, uint32_t most)
         struct message m;
         if (len >= sizeof m) {
             memcpy(&m, bytes, sizeof m);
-            if (m.number != in[i].taken || m.sum != sum_of(m.number, bytes + sizeof m, len - sizeof m))
+            if (m.number != in[i].taken ||
+                m.sum != sum_of(m.number, bytes + sizeof m, len - sizeof m))
                 fail("check sum", i, in[i].taken);
         } else {
             for (uint32_t k = 0; k < len; k++)
@@ -278,22 +285,38 @@ static void consume(void)
 
 static void parse(int argc, char **argv)
 {
-    static const struct option options[] = {{"processes", no_argument, NULL, 'p'}, {"fenced", no_argument, NULL, 'f'},
-                                            {"eventfd", no_argument, NULL, 'e'},   {"producers", required_argument, NULL, 'n'},
-                                            {"messages", required_argument, NULL, 'm'}, {"seed", required_argument, NULL, 's'},
+    static const struct option options[] = {{"processes", no_argument, NULL, 'p'},
+                                            {"fenced", no_argument, NULL, 'f'},
+                                            {"eventfd", no_argument, NULL, 'e'},
+                                            {"producers", required_argument, NULL, 'n'},
+                                            {"messages", required_argument, NULL, 'm'},
+                                            {"seed", required_argument, NULL, 's'},
                                             {NULL, 0, NULL, 0}};
     bool use_event = false;
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         switch (c) {
-        case 'p': processes = true; break;
-        case 'f': fenced = true; break;
-        case 'e': use_event = true; break;
-        case 'n': n_producers = (uint32_t)atoi(optarg); break;
-        case 'm': n_messages = (uint32_t)atoi(optarg); break;
-        case 's': seed = (uint64_t)atoll(optarg); break;
-        default: exit(2);
+        case 'p':
+            processes = true;
+            break;
+        case 'f':
+            fenced = true;
+            break;
+        case 'e':
+            use_event = true;
+            break;
+        case 'n':
+            n_producers = (uint32_t)atoi(optarg);
+            break;
+        case 'm':
+            n_messages = (uint32_t)atoi(optarg);
+            break;
+        case 's':
+            seed = (uint64_t)atoll(optarg);
+            break;
+        default:
+            exit(2);
         }
     }
     if (n_producers < 1 || n_producers > MAX_PRODUCERS)
@@ -344,9 +367,11 @@ int main(int argc, char **argv)
             pthread_join(threads[i], NULL);
         bad += status != 0;
     }
-    printf("%s, %s, %s: %u x %u messages, %llu sleeps, %llu times quiet, %llu sleeps ran out, seed %llu\n",
-           processes ? "processes" : "threads", fenced ? "fenced" : "membarrier", event_fd >= 0 ? "eventfd" : "futex",
-           n_producers, n_messages, (unsigned long long)n_sleeps, (unsigned long long)n_quieted,
+    printf("%s, %s, %s: %u x %u messages, %llu sleeps, %llu times quiet, %llu sleeps ran out, seed "
+           "%llu\n",
+           processes ? "processes" : "threads", fenced ? "fenced" : "membarrier",
+           event_fd >= 0 ? "eventfd" : "futex", n_producers, n_messages,
+           (unsigned long long)n_sleeps, (unsigned long long)n_quieted,
            (unsigned long long)n_expired, (unsigned long long)seed);
     return bad ? 1 : 0;
 }

@@ -37,7 +37,8 @@ void sim_say(const struct sim *s, const char *fmt, ...)
     printf("\n");
 }
 
-void cluster_schedule(struct sim *s, uint64_t at_ns, enum sim_event_kind kind, uint32_t a, uint32_t b)
+void cluster_schedule(struct sim *s, uint64_t at_ns, enum sim_event_kind kind, uint32_t a,
+                      uint32_t b)
 {
     if (s->n_events == SIM_EVENTS)
         sim_fail(s, "too many events planned");
@@ -124,10 +125,12 @@ static void draw_networks(struct sim *s)
         }
         s->networks[w] = net_sim_network_new(sim_draw(s, UINT64_MAX), &f);
         sim_say(s,
-                "network %u: %s, drop %u duplicate %u reorder %u per million, delay %llu..%llu ns, datagrams "
+                "network %u: %s, drop %u duplicate %u reorder %u per million, delay %llu..%llu ns, "
+                "datagrams "
                 "of %u",
                 w, f.datagram ? "datagram" : "stream", f.drop, f.duplicate, f.reorder,
-                (unsigned long long)f.delay_min_ns, (unsigned long long)f.delay_max_ns, f.max_datagram);
+                (unsigned long long)f.delay_min_ns, (unsigned long long)f.delay_max_ns,
+                f.max_datagram);
     }
 }
 
@@ -199,8 +202,8 @@ void cluster_build(struct sim *s)
     }
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         for (uint32_t j = 0; j < s->n_nodes; j++)
-            atomic_store_explicit(&s->nodes[i].hops->entries[cluster_slot(i, j)].node_id, s->nodes[j].id,
-                                  memory_order_relaxed);
+            atomic_store_explicit(&s->nodes[i].hops->entries[cluster_slot(i, j)].node_id,
+                                  s->nodes[j].id, memory_order_relaxed);
         atomic_store_explicit(&s->nodes[i].hops->n_slots, s->n_nodes, memory_order_release);
         start_node(s, i);
     }
@@ -303,11 +306,14 @@ void cluster_update(struct sim *s, uint32_t i)
         for (uint32_t c = 0; c < n->n_nics && dist[i] != UINT32_MAX; c++)
             for (uint32_t j = 0; j < s->n_nodes && n_ways < HOP_MAX_WIDE; j++)
                 if (j != i && dist[j] + 1 == dist[i] && adjacent(s, &n->nics[c], j))
-                    ways[n_ways++] = hop_pack((uint16_t)cluster_slot(i, j), (uint8_t)c, (uint8_t)dist[i], 0);
+                    ways[n_ways++] =
+                        hop_pack((uint16_t)cluster_slot(i, j), (uint8_t)c, (uint8_t)dist[i], 0);
         for (uint32_t w = 0; w < n_ways; w++)
             ways[w] |= (uint64_t)(65535 / n_ways) << 32;
-        atomic_store_explicit(&e->epoch, s->nodes[t].alive ? s->nodes[t].epoch : 0, memory_order_relaxed);
-        atomic_store_explicit(&e->quick, n_ways ? ways[sim_draw(s, n_ways)] : 0, memory_order_relaxed);
+        atomic_store_explicit(&e->epoch, s->nodes[t].alive ? s->nodes[t].epoch : 0,
+                              memory_order_relaxed);
+        atomic_store_explicit(&e->quick, n_ways ? ways[sim_draw(s, n_ways)] : 0,
+                              memory_order_relaxed);
         for (uint32_t w = 0; w < HOP_MAX_WIDE; w++)
             atomic_store_explicit(&e->wide[w], ways[w], memory_order_relaxed);
     }
@@ -318,8 +324,8 @@ void cluster_update(struct sim *s, uint32_t i)
 static void spread_news(struct sim *s)
 {
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        cluster_schedule(s, s->now_ns + 1000 + sim_draw(s, sim_draw(s, 2) ? 1000000 : 400000000), SIM_UPDATE,
-                         i, 0);
+        cluster_schedule(s, s->now_ns + 1000 + sim_draw(s, sim_draw(s, 2) ? 1000000 : 400000000),
+                         SIM_UPDATE, i, 0);
 }
 
 void cluster_plan_faults(struct sim *s, uint64_t duration_ns)
@@ -335,14 +341,17 @@ void cluster_plan_faults(struct sim *s, uint64_t duration_ns)
                 continue;
             killed[i] = true;
             cluster_schedule(s, s->now_ns + at, SIM_KILL, i, 0);
-            cluster_schedule(s, s->now_ns + at + 2000000 + sim_draw(s, 3000000000ull), SIM_START, i, 0);
+            cluster_schedule(s, s->now_ns + at + 2000000 + sim_draw(s, 3000000000ull), SIM_START, i,
+                             0);
         } else {
             uint32_t c = (uint32_t)sim_draw(s, s->nodes[i].n_nics);
             cluster_schedule(s, s->now_ns + at, SIM_CUT, i, c);
-            /* Mostly short of the time after which nodes count as unreachable, sometimes beyond it. */
-            cluster_schedule(
-                s, s->now_ns + at + 1000000 + sim_draw(s, sim_draw(s, 8) ? 4000000000ull : 14000000000ull),
-                SIM_HEAL, i, c);
+            /* Mostly short of the time after which nodes count as unreachable, sometimes beyond
+             * it. */
+            cluster_schedule(s,
+                             s->now_ns + at + 1000000 +
+                                 sim_draw(s, sim_draw(s, 8) ? 4000000000ull : 14000000000ull),
+                             SIM_HEAL, i, c);
         }
     }
     n = (uint32_t)sim_draw(s, 6);
@@ -400,8 +409,8 @@ void cluster_event(struct sim *s, const struct sim_event *e)
         break;
     case SIM_CUT:
     case SIM_HEAL:
-        sim_say(s, "%s node %u nic %u (network %u)", e->kind == SIM_CUT ? "cut" : "heal", e->a, e->b,
-                n->nics[e->b].network);
+        sim_say(s, "%s node %u nic %u (network %u)", e->kind == SIM_CUT ? "cut" : "heal", e->a,
+                e->b, n->nics[e->b].network);
         n->nics[e->b].cut = e->kind == SIM_CUT;
         net_sim_cut(s->networks[n->nics[e->b].network], n->nics[e->b].address, e->kind == SIM_CUT);
         spread_news(s);
@@ -447,15 +456,17 @@ void cluster_check_quiet(struct sim *s)
                 p->n_use[BLOCK_HOLD] || p->n_use[BLOCK_RECEIVE] != ch->n_posted ||
                 p->n_free + ch->n_posted != p->n_blocks)
                 sim_fail(s,
-                         "node %u channel %u: blocks did not come back: free %u of %u, posted %u, receive "
+                         "node %u channel %u: blocks did not come back: free %u of %u, posted %u, "
+                         "receive "
                          "%u, flow %u, "
                          "orphan %u, note %u, hold %u",
                          i, c, p->n_free, p->n_blocks, ch->n_posted, p->n_use[BLOCK_RECEIVE],
                          p->n_use[BLOCK_FLOW], p->n_use[BLOCK_ORPHAN], p->n_use[BLOCK_NOTE],
                          p->n_use[BLOCK_HOLD]);
             if (ch->n_active || ch->held_bytes || ch->n_detaching)
-                sim_fail(s, "node %u channel %u: %u flows active, %llu bytes held, %u ranks detaching", i, c,
-                         ch->n_active, (unsigned long long)ch->held_bytes, ch->n_detaching);
+                sim_fail(s,
+                         "node %u channel %u: %u flows active, %llu bytes held, %u ranks detaching",
+                         i, c, ch->n_active, (unsigned long long)ch->held_bytes, ch->n_detaching);
         }
     }
 }

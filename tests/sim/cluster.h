@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole cluster in one process, on one thread, under one seed and a clock of its own: nodes with their hubs
- * and channels (the daemon's own code), simulated networks, a simple stand-in for the control thread, and a
- * schedule of faults. What happens next is drawn from the seed, so a failing seed is a complete report of a
- * bug.
+ * A whole cluster in one process, on one thread, under one seed and a clock of its own: nodes with
+ * their hubs and channels (the daemon's own code), simulated networks, a simple stand-in for the
+ * control thread, and a schedule of faults. What happens next is drawn from the seed, so a failing
+ * seed is a complete report of a bug.
  */
 #pragma once
 
@@ -79,7 +79,8 @@ struct sim {
 };
 
 /* Says what is wrong, with seed and time, and ends the process. */
-void sim_fail(const struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+void sim_fail(const struct sim *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
 void sim_say(const struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static inline uint64_t sim_draw(struct sim *s, uint64_t n)
@@ -90,7 +91,8 @@ static inline uint64_t sim_draw(struct sim *s, uint64_t n)
 /* Draws a topology and starts all nodes. */
 void cluster_build(struct sim *s);
 void cluster_free(struct sim *s);
-void cluster_schedule(struct sim *s, uint64_t at_ns, enum sim_event_kind kind, uint32_t a, uint32_t b);
+void cluster_schedule(struct sim *s, uint64_t at_ns, enum sim_event_kind kind, uint32_t a,
+                      uint32_t b);
 /* Draws cuts, deaths and stalls over the given time. */
 void cluster_plan_faults(struct sim *s, uint64_t duration_ns);
 /* Carries out an event that belongs to the cluster. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Set pieces on the simulated cluster: what must hold in one named situation, where sim.c draws situations at
- * random.
+ * Set pieces on the simulated cluster: what must hold in one named situation, where sim.c draws
+ * situations at random.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +22,10 @@
 #define RANKS 4u
 /* So many messages fit into what is held for a rank and what is set aside. */
 #define N_HEEDLESS 120u
-#define JOB   4711u
+#define JOB        4711u
 
-/* Two ranks on the first node (0 and 1) and two on the last (2 and 3), each using channel 0 of its node. */
+/* Two ranks on the first node (0 and 1) and two on the last (2 and 3), each using channel 0 of its
+ * node. */
 struct world {
     struct sim s;
     struct segment_layout layout;
@@ -109,11 +110,12 @@ static struct world *world_new(uint32_t topology)
         }
         for (uint32_t l = 0; l < 2; l++) {
             uint32_t r = end * 2 + l;
-            struct bell_ref bell = {
-                .bell = segment_channel_bell(w->segments[end], &w->layout, 0), .bit = l, .event_fd = -1};
+            struct bell_ref bell = {.bell = segment_channel_bell(w->segments[end], &w->layout, 0),
+                                    .bit = l,
+                                    .event_fd = -1};
             w->data_end[r] = calloc(shape.up.n_slots, sizeof(uint32_t));
-            ring_producer_init(&w->up[r], segment_up_ring(w->segments[end], &w->layout, l, 0), &shape.up,
-                               w->data_end[r], &bell);
+            ring_producer_init(&w->up[r], segment_up_ring(w->segments[end], &w->layout, l, 0),
+                               &shape.up, w->data_end[r], &bell);
             ring_consumer_init(&w->down[r], segment_down_ring(w->segments[end], &w->layout, l, 0),
                                &shape.down);
         }
@@ -200,8 +202,8 @@ static int32_t get(struct world *w, uint32_t rank)
     return tag;
 }
 
-/* Rank 0 floods rank 2, which reads nothing for five seconds. Ranks 1 and 3 must not notice, and afterwards
- * rank 2 gets all. */
+/* Rank 0 floods rank 2, which reads nothing for five seconds. Ranks 1 and 3 must not notice, and
+ * afterwards rank 2 gets all. */
 static void test_rank_that_does_not_drain(void **state)
 {
     struct world *w = world_new(1);
@@ -248,8 +250,9 @@ static bool is_closed(struct world *w, uint32_t from, uint32_t to)
     return atomic_load(&segment_closed_at(w->segments[from / 2], &w->layout, 0)[to]) != 0;
 }
 
-/* Rank 0 floods rank 2, which reads nothing, and talks to rank 3 by the same ring. Rank 3 gets all of it at once. `heeds`: rank 0 keeps what is for
- * rank 2 while it is closed. When rank 2 reads again, it is open and gets all. */
+/* Rank 0 floods rank 2, which reads nothing, and talks to rank 3 by the same ring. Rank 3 gets all
+ * of it at once. `heeds`: rank 0 keeps what is for rank 2 while it is closed. When rank 2 reads
+ * again, it is open and gets all. */
 static void flood_and_talk(bool heeds)
 {
     struct world *w = world_new(1);
@@ -293,14 +296,16 @@ static void test_rank_that_floods_one_and_talks_to_another(void **state)
     flood_and_talk(true);
 }
 
-/* The same where the rank is late to see that its destination is closed: what it puts into its ring is set aside, too. */
+/* The same where the rank is late to see that its destination is closed: what it puts into its ring
+ * is set aside, too. */
 static void test_rank_that_floods_what_is_closed(void **state)
 {
     (void)state;
     flood_and_talk(false);
 }
 
-/* The job ends while messages for a rank that does not drain are set aside: their blocks come home. */
+/* The job ends while messages for a rank that does not drain are set aside: their blocks come
+ * home. */
 static void test_what_is_set_aside_ends_with_its_job(void **state)
 {
     struct world *w = world_new(1);
@@ -322,8 +327,8 @@ static void test_what_is_set_aside_ends_with_its_job(void **state)
     world_free(w);
 }
 
-/* The only wire is cut for longer than nodes may be unreachable. The packets are given up; afterwards the
- * flow goes on. */
+/* The only wire is cut for longer than nodes may be unreachable. The packets are given up;
+ * afterwards the flow goes on. */
 static void test_unreachable_and_back(void **state)
 {
     struct world *w = world_new(1);
@@ -361,8 +366,8 @@ static void test_unreachable_and_back(void **state)
     world_free(w);
 }
 
-/* Two gateways: the one in use dies in the middle of a stream, which must go on over the other within a
- * fraction of a second after the news. */
+/* Two gateways: the one in use dies in the middle of a stream, which must go on over the other
+ * within a fraction of a second after the news. */
 static void test_gateway_dies(void **state)
 {
     struct world *w = world_new(5);

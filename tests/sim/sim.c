@@ -169,7 +169,8 @@ static uint64_t current_seed;
 static void on_crash(int sig)
 {
     char text[64];
-    int n = snprintf(text, sizeof text, "seed %llu: signal %d\n", (unsigned long long)current_seed, sig);
+    int n = snprintf(text, sizeof text, "seed %llu: signal %d\n", (unsigned long long)current_seed,
+                     sig);
 
     fwrite(text, 1, (size_t)n, stderr);
     signal(sig, SIG_DFL);
@@ -200,7 +201,7 @@ int main(int argc, char **argv)
         current_seed = seed;
         run_seed(seed, verbose);
     }
-    printf("%llu seeds from %llu: every message arrived once and whole\n", (unsigned long long)n_seeds,
-           (unsigned long long)first);
+    printf("%llu seeds from %llu: every message arrived once and whole\n",
+           (unsigned long long)n_seeds, (unsigned long long)first);
     return 0;
 }

@@ -133,10 +133,11 @@ static void make_part(struct sim *s, struct job *j, uint32_t node)
             continue;
         k->data_end = calloc((size_t)n->n_nics * shape.up.n_slots, sizeof *k->data_end);
         for (uint32_t c = 0; c < n->n_nics; c++) {
-            struct bell_ref bell = {
-                .bell = segment_channel_bell(p->segment, &p->layout, c), .bit = k->local, .event_fd = -1};
-            ring_producer_init(&k->up[c], segment_up_ring(p->segment, &p->layout, k->local, c), &shape.up,
-                               k->data_end + (size_t)c * shape.up.n_slots, &bell);
+            struct bell_ref bell = {.bell = segment_channel_bell(p->segment, &p->layout, c),
+                                    .bit = k->local,
+                                    .event_fd = -1};
+            ring_producer_init(&k->up[c], segment_up_ring(p->segment, &p->layout, k->local, c),
+                               &shape.up, k->data_end + (size_t)c * shape.up.n_slots, &bell);
             ring_consumer_init(&k->down[c], segment_down_ring(p->segment, &p->layout, k->local, c),
                                &shape.down);
         }
@@ -306,7 +307,8 @@ static void be_evil(struct sim *s, struct job *j, struct rank *k)
     atomic_store_explicit(&slot->turn, (up->tail >> up->shift) + 1, memory_order_release);
     for (uint32_t w = 0; w < 4; w++)
         atomic_fetch_or_explicit(&bell->rung[w], sim_draw(s, UINT64_MAX), memory_order_relaxed);
-    atomic_store_explicit(&k->down[c].shared->head, (uint32_t)sim_draw(s, UINT64_MAX), memory_order_relaxed);
+    atomic_store_explicit(&k->down[c].shared->head, (uint32_t)sim_draw(s, UINT64_MAX),
+                          memory_order_relaxed);
 }
 
 static void receive(struct sim *s, uint32_t job, uint32_t r, const struct ring_slot *slot,
@@ -330,14 +332,16 @@ static void receive(struct sim *s, uint32_t job, uint32_t r, const struct ring_s
     if (t->jobs[job].ranks[m->src].evil)
         return;
     if (m->job != job || m->dst != r)
-        sim_fail(s, "message %u for job %u rank %u arrived at job %u rank %u", id, m->job, m->dst, job, r);
+        sim_fail(s, "message %u for job %u rank %u arrived at job %u rank %u", id, m->job, m->dst,
+                 job, r);
     if (m->state != MSG_SENT)
-        sim_fail(s, "message %u from rank %u (node %u) to rank %u (node %u) of job %u arrived twice", id,
-                 m->src, t->jobs[job].ranks[m->src].node, m->dst, t->jobs[job].ranks[m->dst].node, job);
+        sim_fail(
+            s, "message %u from rank %u (node %u) to rank %u (node %u) of job %u arrived twice", id,
+            m->src, t->jobs[job].ranks[m->src].node, m->dst, t->jobs[job].ranks[m->dst].node, job);
     if (slot->len != m->len || !intact(payload, id, m->len) || slot->peer != m->src ||
         slot->tag != (int32_t)pattern(id, 1) || slot->context != pattern(id, 2) ||
-        slot->order != pattern(id, 3) || slot->source != (int32_t)(id * 3) || slot->kind != (id & 7) + 1 ||
-        slot->flags != (id & 1))
+        slot->order != pattern(id, 3) || slot->source != (int32_t)(id * 3) ||
+        slot->kind != (id & 7) + 1 || slot->flags != (id & 1))
         sim_fail(s, "message %u of job %u arrived damaged", id, job);
     m->state = MSG_ARRIVED;
     t->n_arrived++;
@@ -379,15 +383,16 @@ static bool send(struct sim *s, uint32_t job, uint32_t r)
         c = (uint32_t)sim_draw(s, n->n_nics);
     } else {
         const struct hop_entry *e = &n->hops->entries[cluster_slot(k->node, j->ranks[dst].node)];
-        hop_word way = sim_draw(s, 2)
-                           ? atomic_load_explicit(&e->quick, memory_order_relaxed)
-                           : atomic_load_explicit(&e->wide[sim_draw(s, HOP_MAX_WIDE)], memory_order_relaxed);
+        hop_word way = sim_draw(s, 2) ? atomic_load_explicit(&e->quick, memory_order_relaxed)
+                                      : atomic_load_explicit(&e->wide[sim_draw(s, HOP_MAX_WIDE)],
+                                                             memory_order_relaxed);
         if (way == HOP_NONE)
             return false;
         c = hop_channel(way);
         /* Now and then a rank does not see that its destination is closed, or does not care. */
         const struct part *p = &j->parts[k->node];
-        if (atomic_load(&segment_closed_at(p->segment, &p->layout, c)[dst]) != 0 && sim_draw(s, 16) != 0)
+        if (atomic_load(&segment_closed_at(p->segment, &p->layout, c)[dst]) != 0 &&
+            sim_draw(s, 16) != 0)
             return false;
     }
     static const uint32_t limits[] = {28, 200, 2000, SIM_PACKET - 4};
@@ -426,7 +431,8 @@ bool traffic_step(struct sim *s)
     struct part *p = &j->parts[k->node];
     bool any = false;
 
-    /* Ranks may run before and after their channels know of the job, as long as the segment is there. */
+    /* Ranks may run before and after their channels know of the job, as long as the segment is
+     * there. */
     if (!p->exists)
         return false;
     if (k->evil) {
@@ -463,15 +469,15 @@ static void on_event(struct sim *s, uint32_t node, const struct cmd_event *e)
                 end_job(s, k, "a node is unreachable");
             break;
         case EVENT_RESTARTED:
-            if (j->parts[node].n_local && j->parts[cluster_node_at(node, e->slot)].n_local && !j->dead &&
-                e->value > 0)
+            if (j->parts[node].n_local && j->parts[cluster_node_at(node, e->slot)].n_local &&
+                !j->dead && e->value > 0)
                 sim_say(s, "node %u found node %u restarted", node, cluster_node_at(node, e->slot));
             break;
         case EVENT_POISONED:
             if (j->id == e->job) {
                 if (!j->ranks[e->rank].evil)
-                    sim_fail(s, "ring of honest rank %u of job %u is said to hold rubbish: %s", e->rank, k,
-                             e->text);
+                    sim_fail(s, "ring of honest rank %u of job %u is said to hold rubbish: %s",
+                             e->rank, k, e->text);
                 end_job(s, k, e->text);
             }
             break;
@@ -602,7 +608,8 @@ void traffic_report(const struct sim *s)
         if (x->state != MSG_SENT || t->jobs[x->job].dead)
             continue;
         shown++;
-        fprintf(stderr, "missing: message %u of job %u, rank %u (node %u) to rank %u (node %u), %u bytes\n",
+        fprintf(stderr,
+                "missing: message %u of job %u, rank %u (node %u) to rank %u (node %u), %u bytes\n",
                 m, x->job, x->src, t->jobs[x->job].ranks[x->src].node, x->dst,
                 t->jobs[x->job].ranks[x->dst].node, x->len);
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs and ranks of the simulation: messages are written straight into up rings and read from down rings, and
- * every one is accounted for. A message of a job that lives must arrive exactly once, whole, at its rank; one
- * of a job that was ended may be lost, but never doubled, damaged or misdelivered.
+ * Jobs and ranks of the simulation: messages are written straight into up rings and read from down
+ * rings, and every one is accounted for. A message of a job that lives must arrive exactly once,
+ * whole, at its rank; one of a job that was ended may be lost, but never doubled, damaged or
+ * misdelivered.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the programs of this folder share. They use nothing but mpi.h, so that they run on any library of the
- * standard ABI. */
+/* What the programs of this folder share. They use nothing but mpi.h, so that they run on any
+ * library of the standard ABI. */
 #ifndef MOTET_TESTS_TOPO_CHECK_H
 #define MOTET_TESTS_TOPO_CHECK_H
 
@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(cond, ...)                                                                                     \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                       \
-            fprintf(stderr, __VA_ARGS__);                                                                    \
-            fprintf(stderr, "\n");                                                                           \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
-        }                                                                                                    \
+#define CHECK(cond, ...)                                                                           \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                             \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fprintf(stderr, "\n");                                                                 \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                          \
+        }                                                                                          \
     } while (0)
 
 /* The same sequence on every rank that starts from the same seed (xorshift64*, Vigna 2014). */

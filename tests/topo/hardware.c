@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Splitting by hardware: hardware CORE CORE. The ranks bind themselves to the one core or the other by turns, the last of an odd number
- * to none. hardware.py gives the topology in which the cores are: one package of two L3 caches of a core each.
+ * Splitting by hardware: hardware CORE CORE. The ranks bind themselves to the one core or the other
+ * by turns, the last of an odd number to none. hardware.py gives the topology in which the cores
+ * are: one package of two L3 caches of a core each.
  */
 #include "tests/topo/check.h"
 
@@ -52,12 +53,18 @@ static void check_guided(int n_bound, int is_bound)
     /* Ranks with the same core as this one. */
     int mine = is_bound ? (n_bound + (rank % 2 == 0)) / 2 : 0;
     expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, NULL), size, "shared");
-    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "mpi_shared_memory"), size, "guided: memory");
-    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "hwloc://Package"), size, "guided: package");
-    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "hwloc://L3Cache"), mine, "guided: cache");
-    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, "hwloc://Core"), mine, "resource: core");
-    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "hwloc://Die"), 0, "guided: what is not there");
-    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "nonsense://x"), 0, "guided: what nobody knows");
+    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "mpi_shared_memory"), size,
+                "guided: memory");
+    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "hwloc://Package"), size,
+                "guided: package");
+    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "hwloc://L3Cache"), mine,
+                "guided: cache");
+    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, "hwloc://Core"), mine,
+                "resource: core");
+    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "hwloc://Die"), 0,
+                "guided: what is not there");
+    expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, "nonsense://x"), 0,
+                "guided: what nobody knows");
     expect_size(split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, NULL), 0, "guided by nothing");
 }
 
@@ -87,7 +94,8 @@ static void check_unguided(int n_bound, int is_bound)
     MPI_Comm_split_type(part, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &below);
     CHECK(below == MPI_COMM_NULL, "there is a level below the core%s", "");
     /* Some of a communicator's processes ask, others want none. */
-    MPI_Comm_split_type(part, rank < 2 ? MPI_COMM_TYPE_HW_UNGUIDED : MPI_UNDEFINED, 0, MPI_INFO_NULL, &below);
+    MPI_Comm_split_type(part, rank < 2 ? MPI_COMM_TYPE_HW_UNGUIDED : MPI_UNDEFINED, 0,
+                        MPI_INFO_NULL, &below);
     CHECK(below == MPI_COMM_NULL, "there is a level below the core%s", "");
     MPI_Comm_free(&part);
 }

@@ -2,9 +2,9 @@
 /*
  * Neighbourhood collectives in all forms, against what the lists of neighbours say.
  *
- * Every block says who sent it and which of the sender's blocks it is. In grids the block for the lower
- * neighbour arrives as that of the upper one, also where both are the same process; in graphs the k-th edge
- * to a process meets the k-th edge from it.
+ * Every block says who sent it and which of the sender's blocks it is. In grids the block for the
+ * lower neighbour arrives as that of the upper one, also where both are the same process; in graphs
+ * the k-th edge to a process meets the k-th edge from it.
  */
 #include "check.h"
 
@@ -103,8 +103,8 @@ static void check_allgather(const struct hood *h, const struct hood *all, enum f
     else if (form == NONBLOCKING)
         MPI_Ineighbor_allgather(mine, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, &request);
     else
-        MPI_Neighbor_allgather_init(mine, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, MPI_INFO_NULL,
-                                    &request);
+        MPI_Neighbor_allgather_init(mine, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm,
+                                    MPI_INFO_NULL, &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, BLOCK, 0, "allgather");
@@ -116,13 +116,14 @@ static void check_allgather(const struct hood *h, const struct hood *all, enum f
     }
     clear();
     if (form == BLOCKING)
-        MPI_Neighbor_allgatherv(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT, h->comm);
+        MPI_Neighbor_allgatherv(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT,
+                                h->comm);
     else if (form == NONBLOCKING)
-        MPI_Ineighbor_allgatherv(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT, h->comm,
-                                 &request);
+        MPI_Ineighbor_allgatherv(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT,
+                                 h->comm, &request);
     else
-        MPI_Neighbor_allgatherv_init(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs, MPI_INT,
-                                     h->comm, MPI_INFO_NULL, &request);
+        MPI_Neighbor_allgatherv_init(mine, length(h->rank, 0), MPI_INT, inbox, counts, displs,
+                                     MPI_INT, h->comm, MPI_INFO_NULL, &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, counts[i], 0, "allgatherv");
@@ -156,32 +157,34 @@ static void check_alltoall(const struct hood *h, const struct hood *all, enum fo
     else if (form == NONBLOCKING)
         MPI_Ineighbor_alltoall(outbox, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, &request);
     else
-        MPI_Neighbor_alltoall_init(outbox, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm, MPI_INFO_NULL,
-                                   &request);
+        MPI_Neighbor_alltoall_init(outbox, BLOCK, MPI_INT, inbox, BLOCK, MPI_INT, h->comm,
+                                   MPI_INFO_NULL, &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, BLOCK, block_of(h, all, i), "alltoall");
     clear();
     if (form == BLOCKING)
-        MPI_Neighbor_alltoallv(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT, h->comm);
+        MPI_Neighbor_alltoallv(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT,
+                               h->comm);
     else if (form == NONBLOCKING)
-        MPI_Ineighbor_alltoallv(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT, h->comm,
-                                &request);
+        MPI_Ineighbor_alltoallv(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT,
+                                h->comm, &request);
     else
-        MPI_Neighbor_alltoallv_init(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls, MPI_INT,
-                                    h->comm, MPI_INFO_NULL, &request);
+        MPI_Neighbor_alltoallv_init(outbox, scounts, sdispls, MPI_INT, inbox, rcounts, rdispls,
+                                    MPI_INT, h->comm, MPI_INFO_NULL, &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, rcounts[i], block_of(h, all, i), "alltoallv");
     clear();
     if (form == BLOCKING)
-        MPI_Neighbor_alltoallw(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes, h->comm);
+        MPI_Neighbor_alltoallw(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes,
+                               h->comm);
     else if (form == NONBLOCKING)
-        MPI_Ineighbor_alltoallw(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes, h->comm,
-                                &request);
+        MPI_Ineighbor_alltoallw(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes,
+                                h->comm, &request);
     else
-        MPI_Neighbor_alltoallw_init(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes, h->comm,
-                                    MPI_INFO_NULL, &request);
+        MPI_Neighbor_alltoallw_init(outbox, scounts, sbytes, stypes, inbox, rcounts, rbytes, rtypes,
+                                    h->comm, MPI_INFO_NULL, &request);
     complete(form, &request);
     for (int i = 0; i < h->n_in; i++)
         expect(h, i, rcounts[i], block_of(h, all, i), "alltoallw");
@@ -244,7 +247,8 @@ static void check_graph(uint64_t *random)
 static void check_dist_graph(uint64_t *random, bool adjacent)
 {
     struct hood h = {.grid = false};
-    int sources[2 * MAX_DEGREE], degrees[2 * MAX_DEGREE], destinations[2 * MAX_DEGREE], n = 0, n_edges;
+    int sources[2 * MAX_DEGREE], degrees[2 * MAX_DEGREE], destinations[2 * MAX_DEGREE], n = 0,
+                                                                                        n_edges;
     int n_in[64] = {0}, n_out[64] = {0};
     n_edges = check_below(random, world_size * 4);
     for (int e = 0; e < n_edges; e++) {
@@ -266,7 +270,8 @@ static void check_dist_graph(uint64_t *random, bool adjacent)
     }
     if (adjacent)
         MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n_in[world_rank], h.in, MPI_UNWEIGHTED,
-                                       n_out[world_rank], h.out, MPI_UNWEIGHTED, MPI_INFO_NULL, 1, &h.comm);
+                                       n_out[world_rank], h.out, MPI_UNWEIGHTED, MPI_INFO_NULL, 1,
+                                       &h.comm);
     else
         MPI_Dist_graph_create(MPI_COMM_WORLD, n, sources, degrees, destinations, MPI_UNWEIGHTED,
                               MPI_INFO_NULL, 0, &h.comm);

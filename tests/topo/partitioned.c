@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Partitioned communication round a ring: partitions of both sides in every relation, released in any order,
- * several rounds and several transfers under one tag.
+ * Partitioned communication round a ring: partitions of both sides in every relation, released in
+ * any order, several rounds and several transfers under one tag.
  */
 #include "check.h"
 
@@ -58,8 +58,10 @@ static void check_relation(int n_send, int n_recv, uint64_t *random)
 {
     static int out[TOTAL], in[TOTAL];
     MPI_Request send, recv;
-    MPI_Psend_init(out, n_send, TOTAL / n_send, MPI_INT, to, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
-    MPI_Precv_init(in, n_recv, TOTAL / n_recv, MPI_INT, from, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &recv);
+    MPI_Psend_init(out, n_send, TOTAL / n_send, MPI_INT, to, 7, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &send);
+    MPI_Precv_init(in, n_recv, TOTAL / n_recv, MPI_INT, from, 7, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &recv);
     for (int round = 0; round < 4; round++) {
         MPI_Status status;
         int count;
@@ -76,8 +78,8 @@ static void check_relation(int n_send, int n_recv, uint64_t *random)
         }
         MPI_Wait(&recv, &status);
         MPI_Get_count(&status, MPI_INT, &count);
-        CHECK(status.MPI_SOURCE == from && status.MPI_TAG == 7, "from %d, tag %d", status.MPI_SOURCE,
-              status.MPI_TAG);
+        CHECK(status.MPI_SOURCE == from && status.MPI_TAG == 7, "from %d, tag %d",
+              status.MPI_SOURCE, status.MPI_TAG);
         CHECK(count == TOTAL, "%d", count);
         check(in, from, round);
         MPI_Wait(&send, MPI_STATUS_IGNORE);
@@ -105,8 +107,8 @@ static void check_types(void)
             MPI_Pready(i, send);
         MPI_Waitall(2, (MPI_Request[]){send, recv}, MPI_STATUSES_IGNORE);
         for (int i = 0; i < TOTAL; i++)
-            CHECK(in[2 * i] == value(from, round, i) && in[2 * i + 1] == -1, "element %d: %d, %d", i,
-                  in[2 * i], in[2 * i + 1]);
+            CHECK(in[2 * i] == value(from, round, i) && in[2 * i + 1] == -1, "element %d: %d, %d",
+                  i, in[2 * i], in[2 * i + 1]);
     }
     MPI_Request_free(&send);
     MPI_Request_free(&recv);
@@ -114,16 +116,19 @@ static void check_types(void)
     MPI_Type_free(&every_other);
 }
 
-/* Transfers under one tag meet in the order in which they were set up, whatever the order of their starts. */
+/* Transfers under one tag meet in the order in which they were set up, whatever the order of their
+ * starts. */
 static void check_order(void)
 {
     enum { N = 5 };
     static int out[N][TOTAL], in[N][TOTAL];
     MPI_Request send[N], recv[N];
     for (int i = 0; i < N; i++)
-        MPI_Psend_init(out[i], 2, TOTAL / 2, MPI_INT, to, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &send[i]);
+        MPI_Psend_init(out[i], 2, TOTAL / 2, MPI_INT, to, 3, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &send[i]);
     for (int i = 0; i < N; i++)
-        MPI_Precv_init(in[i], 3, TOTAL / 3, MPI_INT, from, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &recv[i]);
+        MPI_Precv_init(in[i], 3, TOTAL / 3, MPI_INT, from, 3, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &recv[i]);
     for (int round = 0; round < 3; round++) {
         for (int k = 0; k < N; k++) {
             int i = (k * 3 + round) % N;
@@ -201,7 +206,8 @@ int main(int argc, char **argv)
     check_types();
     check_order();
     check_empty();
-    if (argc > 1 && strcmp(argv[1], "nobody") == 0) /* MPICH 5.0.2 dies of MPI_PROC_NULL in MPI_Psend_init */
+    if (argc > 1 &&
+        strcmp(argv[1], "nobody") == 0) /* MPICH 5.0.2 dies of MPI_PROC_NULL in MPI_Psend_init */
         check_nobody();
     MPI_Finalize();
     return 0;

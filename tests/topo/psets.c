@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The process sets, as rank 0 tells them: a line for each with its name, kind, size and members (ranks in the world). Checks that all
- * ranks number them alike, that sizes agree with the groups, and that a communicator of each set works.
+ * The process sets, as rank 0 tells them: a line for each with its name, kind, size and members
+ * (ranks in the world). Checks that all ranks number them alike, that sizes agree with the groups,
+ * and that a communicator of each set works.
  */
 #include "tests/topo/check.h"
 
@@ -19,7 +20,8 @@ static void check_same(const char *what, int number, const char *text)
     snprintf(first, sizeof first, "%s", text);
     MPI_Bcast(&first_number, 1, MPI_INT, 0, MPI_COMM_WORLD);
     MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
-    CHECK(number == first_number && strcmp(text, first) == 0, "%s: %d %s here, %d %s at rank 0", what, number, text, first_number, first);
+    CHECK(number == first_number && strcmp(text, first) == 0, "%s: %d %s here, %d %s at rank 0",
+          what, number, text, first_number, first);
 }
 
 static void value_of(MPI_Info info, const char *key, char *value, int room)
@@ -49,7 +51,8 @@ static void tell(MPI_Session session, int i)
     MPI_Group group, world;
     MPI_Session_get_nth_pset(session, MPI_INFO_NULL, i, &needed, NULL);
     MPI_Session_get_nth_pset(session, MPI_INFO_NULL, i, &length, name);
-    CHECK(length == (int)strlen(name) + 1 && needed == length, "%s: length %d, then %d", name, needed, length);
+    CHECK(length == (int)strlen(name) + 1 && needed == length, "%s: length %d, then %d", name,
+          needed, length);
     check_same("name of a set", i, name);
     MPI_Session_get_pset_info(session, name, &info);
     value_of(info, "mpi_size", size_text, sizeof size_text);
@@ -92,8 +95,10 @@ int main(int argc, char **argv)
         tell(session, i);
     char name[MPI_MAX_PSET_NAME_LEN];
     int room = sizeof name;
-    CHECK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, n, &room, name) != MPI_SUCCESS, "set %d of %d", n, n);
-    CHECK(MPI_Session_get_pset_info(session, "motet://network/nowhere", &info) != MPI_SUCCESS, "nowhere is there%s", "");
+    CHECK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, n, &room, name) != MPI_SUCCESS,
+          "set %d of %d", n, n);
+    CHECK(MPI_Session_get_pset_info(session, "motet://network/nowhere", &info) != MPI_SUCCESS,
+          "nowhere is there%s", "");
     MPI_Session_finalize(&session);
     if (rank == 0)
         printf("psets: %d\n", n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions: before, beside and after the world model; process sets; communicators from groups; the buffers of
- * sessions.
+ * Sessions: before, beside and after the world model; process sets; communicators from groups; the
+ * buffers of sessions.
  */
 #include "check.h"
 
@@ -28,7 +28,8 @@ static void check_sets(MPI_Session session)
         MPI_Session_get_nth_pset(session, MPI_INFO_NULL, i, &length, NULL);
         again = length;
         MPI_Session_get_nth_pset(session, MPI_INFO_NULL, i, &again, name);
-        CHECK(again == length && (int)strlen(name) == length - 1, "%s: %d, %d", name, length, again);
+        CHECK(again == length && (int)strlen(name) == length - 1, "%s: %d, %d", name, length,
+              again);
         MPI_Session_get_nth_pset(session, MPI_INFO_NULL, i, &cut_length, cut);
         CHECK(strlen(cut) == 3 && !strncmp(cut, name, 3), "%s", cut);
         found_world |= strcmp(name, "mpi://WORLD") == 0;
@@ -55,12 +56,13 @@ static void check_traffic(MPI_Comm comm)
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
     CHECK(sum == size * (size - 1) / 2, "%d ranks: %d", size, sum);
     int token = rank, from = (rank + size - 1) % size;
-    MPI_Sendrecv_replace(&token, 1, MPI_INT, (rank + 1) % size, 5, from, 5, comm, MPI_STATUS_IGNORE);
+    MPI_Sendrecv_replace(&token, 1, MPI_INT, (rank + 1) % size, 5, from, 5, comm,
+                         MPI_STATUS_IGNORE);
     CHECK(token == from, "%d from %d", token, from);
 }
 
-/* Splitting by the names of sets gives what the sets hold. Both sets of the standard, and where there are
- * some, others. */
+/* Splitting by the names of sets gives what the sets hold. Both sets of the standard, and where
+ * there are some, others. */
 static void check_split(MPI_Session session, MPI_Comm world)
 {
     int n;
@@ -136,7 +138,8 @@ static void check_errors(void)
     MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 1000000, &length, NULL);
     CHECK(n_errors == 1, "%d errors", n_errors);
     MPI_Session_set_errhandler(session, MPI_ERRORS_RETURN);
-    CHECK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, -1, &length, NULL) != MPI_SUCCESS, "no error");
+    CHECK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, -1, &length, NULL) != MPI_SUCCESS,
+          "no error");
     CHECK(n_errors == 1, "%d errors", n_errors);
     MPI_Errhandler_free(&handler);
     MPI_Session_finalize(&session);
@@ -152,8 +155,8 @@ static void check_buffers(MPI_Session session)
     int rank, size;
     void *address = NULL;
     MPI_Request flushed;
-    MPI_Comm_dup(
-        comm, &copy); /* what comes from the session by way of another communicator uses its buffer as well */
+    MPI_Comm_dup(comm, &copy); /* what comes from the session by way of another communicator uses
+                                  its buffer as well */
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     MPI_Session_attach_buffer(session, memory, (int)sizeof memory);
@@ -165,7 +168,8 @@ static void check_buffers(MPI_Session session)
     for (int i = N - 1; i >= 0; i--) {
         int from = (rank + size - 1) % size;
         MPI_Recv(message, BYTES, MPI_CHAR, from, i, i % 2 ? comm : copy, MPI_STATUS_IGNORE);
-        CHECK(message[0] == (char)(from + i) && message[BYTES - 1] == (char)(from + i), "message %d", i);
+        CHECK(message[0] == (char)(from + i) && message[BYTES - 1] == (char)(from + i),
+              "message %d", i);
     }
     MPI_Wait(&flushed, MPI_STATUS_IGNORE);
     MPI_Session_flush_buffer(session);
@@ -194,7 +198,8 @@ static void check_session(const char *tag)
     CHECK(flag, "no thread_level");
     MPI_Info_free(&info);
     check_sets(session);
-    MPI_Comm world = comm_of(session, "mpi://WORLD", tag), self = comm_of(session, "mpi://SELF", tag);
+    MPI_Comm world = comm_of(session, "mpi://WORLD", tag),
+             self = comm_of(session, "mpi://SELF", tag);
     check_traffic(world);
     check_traffic(self);
     check_split(session, world);

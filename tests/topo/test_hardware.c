@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The instance of each type of hardware that a set of cores lies in, on machines of hwloc's imagination. */
+/* The instance of each type of hardware that a set of cores lies in, on machines of hwloc's
+ * imagination. */
 #include "client/core/hardware.h"
 
 #include <setjmp.h>
@@ -18,7 +19,8 @@ static hwloc_topology_t machine_of(const char *description)
     return topology;
 }
 
-static void expect(hwloc_topology_t topology, unsigned first, unsigned last, const char *type, int place)
+static void expect(hwloc_topology_t topology, unsigned first, unsigned last, const char *type,
+                   int place)
 {
     hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
     hwloc_bitmap_set_range(cpus, first, (int)last);
@@ -85,7 +87,8 @@ static void test_strange(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_large), cmocka_unit_test(test_small),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_large),
+                                       cmocka_unit_test(test_small),
                                        cmocka_unit_test(test_strange)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

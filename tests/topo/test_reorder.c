@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of ranks: always a permutation, never worse than the order as it is, and blocks where blocks are
- * possible. */
+/* The order of ranks: always a permutation, never worse than the order as it is, and blocks where
+ * blocks are possible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,8 +32,9 @@ static void make_grid(int n_dims, const int *dims, int periodic)
             int at = place / stride % dims[d];
             for (int way = -1; way <= 1; way += 2) {
                 int to = (at + way + dims[d]) % dims[d];
-                edges[k++] =
-                    periodic || (at + way >= 0 && at + way < dims[d]) ? place + (to - at) * stride : -3;
+                edges[k++] = periodic || (at + way >= 0 && at + way < dims[d])
+                                 ? place + (to - at) * stride
+                                 : -3;
             }
         }
     }

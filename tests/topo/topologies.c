@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cartesian, graph and distributed graph topologies: what they answer, and that duplicates keep them. */
+/* Cartesian, graph and distributed graph topologies: what they answer, and that duplicates keep
+ * them. */
 #include "check.h"
 
 #include <string.h>
@@ -13,10 +14,17 @@ static void check_dims_create(void)
     static const struct {
         int n, n_dims, in[3], out[3];
     } cases[] = {
-        {6, 2, {0, 0}, {3, 2}},        {7, 2, {0, 0}, {7, 1}},        {6, 3, {0, 3, 0}, {2, 3, 1}},
-        {16, 2, {0, 0}, {4, 4}},       {60, 3, {0, 0, 0}, {5, 4, 3}}, {1, 3, {0, 0, 0}, {1, 1, 1}},
-        {72, 3, {0, 0, 0}, {6, 4, 3}}, {12, 2, {12, 1}, {12, 1}},     {1000, 3, {0, 0, 0}, {10, 10, 10}},
-        {7488, 3, {0, 0, 0}, {26, 18, 16}}, {5040, 3, {0, 0, 0}, {21, 16, 15}},
+        {6, 2, {0, 0}, {3, 2}},
+        {7, 2, {0, 0}, {7, 1}},
+        {6, 3, {0, 3, 0}, {2, 3, 1}},
+        {16, 2, {0, 0}, {4, 4}},
+        {60, 3, {0, 0, 0}, {5, 4, 3}},
+        {1, 3, {0, 0, 0}, {1, 1, 1}},
+        {72, 3, {0, 0, 0}, {6, 4, 3}},
+        {12, 2, {12, 1}, {12, 1}},
+        {1000, 3, {0, 0, 0}, {10, 10, 10}},
+        {7488, 3, {0, 0, 0}, {26, 18, 16}},
+        {5040, 3, {0, 0, 0}, {21, 16, 15}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int dims[3];
@@ -31,8 +39,8 @@ static void check_dims_create(void)
             int dims[MAX_DIMS] = {0}, product = 1;
             MPI_Dims_create(n, n_dims, dims);
             for (int k = 0; k < n_dims; k++) {
-                CHECK(dims[k] >= 1 && (k == 0 || dims[k] <= dims[k - 1]), "%d: dims[%d] is %d", n, k,
-                      dims[k]);
+                CHECK(dims[k] >= 1 && (k == 0 || dims[k] <= dims[k - 1]), "%d: dims[%d] is %d", n,
+                      k, dims[k]);
                 product *= dims[k];
             }
             CHECK(product == n, "%d: %d", n, product);
@@ -54,7 +62,8 @@ static int rank_at(int n_dims, const int *dims, const int *coords)
     return rank;
 }
 
-static void check_shifts(MPI_Comm cart, int n_dims, const int *dims, const int *periods, const int *coords)
+static void check_shifts(MPI_Comm cart, int n_dims, const int *dims, const int *periods,
+                         const int *coords)
 {
     for (int d = 0; d < n_dims; d++) {
         for (int disp = -2 * dims[d] - 1; disp <= 2 * dims[d] + 1; disp++) {
@@ -74,11 +83,12 @@ static void check_shifts(MPI_Comm cart, int n_dims, const int *dims, const int *
     }
 }
 
-static void check_sub(MPI_Comm cart, int n_dims, const int *dims, const int *periods, const int *coords)
+static void check_sub(MPI_Comm cart, int n_dims, const int *dims, const int *periods,
+                      const int *coords)
 {
     for (int mask = 0; mask < 1 << n_dims; mask++) {
-        int remain[MAX_DIMS], n = 0, sub_dims[MAX_DIMS], sub_periods[MAX_DIMS], sub_coords[MAX_DIMS], at = 0,
-                              size = 1;
+        int remain[MAX_DIMS], n = 0, sub_dims[MAX_DIMS], sub_periods[MAX_DIMS],
+                              sub_coords[MAX_DIMS], at = 0, size = 1;
         MPI_Comm sub;
         for (int i = 0; i < n_dims; i++)
             remain[i] = mask >> i & 1;
@@ -91,7 +101,8 @@ static void check_sub(MPI_Comm cart, int n_dims, const int *dims, const int *per
         for (int i = 0; i < n_dims; i++) {
             if (!remain[i])
                 continue;
-            CHECK(sub_dims[n] == dims[i] && sub_periods[n] == periods[i] && sub_coords[n] == coords[i],
+            CHECK(sub_dims[n] == dims[i] && sub_periods[n] == periods[i] &&
+                      sub_coords[n] == coords[i],
                   "dimension %d", i);
             at = at * dims[i] + coords[i];
             size *= dims[i];
@@ -211,11 +222,13 @@ static int compare_pairs(const void *a, const void *b)
 }
 
 /* The neighbours with weights, sorted: what the graph says and what the library says. */
-static void check_neighbors(const struct edge *edges, int n_edges, MPI_Comm graph, int weighted, int rank)
+static void check_neighbors(const struct edge *edges, int n_edges, MPI_Comm graph, int weighted,
+                            int rank)
 {
-    int want_in[MAX_EDGES][2], want_out[MAX_EDGES][2], got_in[MAX_EDGES][2], got_out[MAX_EDGES][2], n_in = 0,
-                                                                                                    n_out = 0;
-    int in[MAX_EDGES], out[MAX_EDGES], in_weights[MAX_EDGES] = {0}, out_weights[MAX_EDGES] = {0}, got_n[3];
+    int want_in[MAX_EDGES][2], want_out[MAX_EDGES][2], got_in[MAX_EDGES][2], got_out[MAX_EDGES][2],
+        n_in = 0, n_out = 0;
+    int in[MAX_EDGES], out[MAX_EDGES], in_weights[MAX_EDGES] = {0}, out_weights[MAX_EDGES] = {0},
+                                       got_n[3];
     memset(want_in, 0, sizeof want_in);
     memset(want_out, 0, sizeof want_out);
     for (int i = 0; i < n_edges; i++) {
@@ -226,8 +239,8 @@ static void check_neighbors(const struct edge *edges, int n_edges, MPI_Comm grap
             memcpy(want_out[n_out++], (int[]){edges[i].to, weight}, sizeof want_out[0]);
     }
     MPI_Dist_graph_neighbors_count(graph, &got_n[0], &got_n[1], &got_n[2]);
-    CHECK(got_n[0] == n_in && got_n[1] == n_out && !got_n[2] == !weighted, "%d in, %d out, weighted %d",
-          got_n[0], got_n[1], got_n[2]);
+    CHECK(got_n[0] == n_in && got_n[1] == n_out && !got_n[2] == !weighted,
+          "%d in, %d out, weighted %d", got_n[0], got_n[1], got_n[2]);
     MPI_Dist_graph_neighbors(graph, n_in, in, weighted ? in_weights : MPI_UNWEIGHTED, n_out, out,
                              weighted ? out_weights : MPI_UNWEIGHTED);
     for (int i = 0; i < n_in; i++)
@@ -239,7 +252,8 @@ static void check_neighbors(const struct edge *edges, int n_edges, MPI_Comm grap
     qsort(want_out, (size_t)n_out, sizeof want_out[0], compare_pairs);
     qsort(got_out, (size_t)n_out, sizeof got_out[0], compare_pairs);
     CHECK(n_in == 0 || !memcmp(want_in, got_in, (size_t)n_in * sizeof want_in[0]), "in-edges");
-    CHECK(n_out == 0 || !memcmp(want_out, got_out, (size_t)n_out * sizeof want_out[0]), "out-edges");
+    CHECK(n_out == 0 || !memcmp(want_out, got_out, (size_t)n_out * sizeof want_out[0]),
+          "out-edges");
 }
 
 static void check_dist_graph(uint64_t *random, int weighted, int reorder)
@@ -271,7 +285,8 @@ static void check_dist_graph(uint64_t *random, int weighted, int reorder)
     check_neighbors(edges, n_edges, graph, weighted, rank);
     MPI_Comm_free(&graph);
 
-    int in[MAX_EDGES], out[MAX_EDGES], in_weights[MAX_EDGES], out_weights[MAX_EDGES], n_in = 0, n_out = 0;
+    int in[MAX_EDGES], out[MAX_EDGES], in_weights[MAX_EDGES], out_weights[MAX_EDGES], n_in = 0,
+                                                                                      n_out = 0;
     for (int i = 0; i < n_edges; i++) {
         if (edges[i].to == world_rank) {
             in_weights[n_in] = edges[i].weight;

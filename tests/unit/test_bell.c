@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* proto/bell: bits, the sleeping word, and who wakes whom. The races are tests/race's and tests/model's matter. */
+/* proto/bell: bits, the sleeping word, and who wakes whom. The races are tests/race's and
+ * tests/model's matter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* base/fd and proto/frame: deadlines hold, descriptors arrive, addresses and memory files are what they claim. */
+/* base/fd and proto/frame: deadlines hold, descriptors arrive, addresses and memory files are what
+ * they claim. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,7 +161,8 @@ static void reads_keep_their_deadline_and_notice_the_end(void **state)
 
     pair(sv);
     assert_int_equal(write(sv[0], "abc", 3), 3);
-    assert_int_equal(fd_read_full(sv[1], buf, 8, clock_now_ns() + 30 * CLOCK_NS_PER_MS), -ETIMEDOUT);
+    assert_int_equal(fd_read_full(sv[1], buf, 8, clock_now_ns() + 30 * CLOCK_NS_PER_MS),
+                     -ETIMEDOUT);
     assert_int_equal(fd_read_full(sv[1], buf, 8, 0), -ETIMEDOUT);
     assert_int_equal(write(sv[0], "x", 1), 1);
     fd_closep(&sv[0]);
@@ -211,7 +213,9 @@ static void descriptors_arrive(void **state)
 
     /* What came with a message that never got complete is closed again. */
     assert_int_equal(fd_send_fds(sv[0], "ab", 2, fds, 3), 0);
-    assert_int_equal(fd_recv_fds(sv[1], buf, 8, got, 8, &n_got, clock_now_ns() + 20 * CLOCK_NS_PER_MS), -ETIMEDOUT);
+    assert_int_equal(
+        fd_recv_fds(sv[1], buf, 8, got, 8, &n_got, clock_now_ns() + 20 * CLOCK_NS_PER_MS),
+        -ETIMEDOUT);
     close_all(fds, FD_MAX_PASS);
     close_all(sv, 2);
     assert_int_equal(n_open(), before);

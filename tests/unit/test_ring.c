@@ -193,7 +193,8 @@ static void emptied_data_area_starts_at_its_front(void **state)
     assert_true(put(&f, 1, 1024));
     assert_true(take(&f, 1, 1024));
     assert_null(ring_peek(&f.c));
-    /* 1024 bytes are left at the end; with a stale view of the head the claim looks again and finds all of it free. */
+    /* 1024 bytes are left at the end; with a stale view of the head the claim looks again and finds
+     * all of it free. */
     assert_non_null(ring_claim(&f.p, 2048, &payload));
     assert_ptr_equal(payload, f.p.data);
     ring_publish(&f.p);
@@ -201,7 +202,8 @@ static void emptied_data_area_starts_at_its_front(void **state)
     fixture_close(&f);
 }
 
-static void random_traffic_arrives(uint32_t n_slots, uint32_t data_bytes, uint64_t seed, uint32_t tail_start)
+static void random_traffic_arrives(uint32_t n_slots, uint32_t data_bytes, uint64_t seed,
+                                   uint32_t tail_start)
 {
     struct fixture f;
     struct rand r = {seed};
@@ -220,7 +222,8 @@ static void random_traffic_arrives(uint32_t n_slots, uint32_t data_bytes, uint64
     uint32_t most = ring_max_payload(&f.shape);
     while (got < 20000) {
         if (rand_below(&r, 2)) {
-            uint32_t len = (uint32_t)(rand_below(&r, 2) ? rand_below(&r, 40) : rand_below(&r, most + 1));
+            uint32_t len =
+                (uint32_t)(rand_below(&r, 2) ? rand_below(&r, 40) : rand_below(&r, most + 1));
             lens[sent & 65535] = len;
             if (put(&f, sent, len))
                 sent++;

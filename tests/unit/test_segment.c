@@ -22,9 +22,13 @@ static int by_begin(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-static struct segment_shape shape_of(uint32_t world, uint32_t nodes, uint32_t local, uint32_t channels)
+static struct segment_shape shape_of(uint32_t world, uint32_t nodes, uint32_t local,
+                                     uint32_t channels)
 {
-    struct segment_shape s = {.n_world = world, .n_nodes = nodes, .n_local = local, .n_channels = channels,
+    struct segment_shape s = {.n_world = world,
+                              .n_nodes = nodes,
+                              .n_local = local,
+                              .n_channels = channels,
                               .n_networks = channels};
     segment_shape_defaults(&s);
     return s;
@@ -35,7 +39,8 @@ static void check_layout(const struct segment_shape *s)
 {
     struct segment_layout l;
     char *base = (char *)0x100000000; /* only compared, never followed */
-    size_t max = 3 + (s->n_networks ? 3 : 0) + s->n_channels + 2u * s->n_local + (size_t)s->n_local * s->n_local * s->n_lanes + 2u * s->n_local * s->n_channels +
+    size_t max = 3 + (s->n_networks ? 3 : 0) + s->n_channels + 2u * s->n_local +
+                 (size_t)s->n_local * s->n_local * s->n_lanes + 2u * s->n_local * s->n_channels +
                  (s->exchange_bytes ? (size_t)EXCHANGE_SLOTS * EXCHANGE_ROWS * s->n_local : 0);
     struct extent *e = calloc(max, sizeof *e);
     size_t n = 0;
@@ -43,12 +48,12 @@ static void check_layout(const struct segment_shape *s)
     assert_int_equal(segment_shape_check(s), 0);
     segment_layout(s, &l);
     assert_non_null(e);
-#define ADD(pointer, bytes, align)                                                                                     \
-    do {                                                                                                               \
-        size_t at = (size_t)((char *)(pointer) - base);                                                                \
-        assert_int_equal(at % (align), 0);                                                                             \
-        assert_true(at + (bytes) <= l.total);                                                                          \
-        e[n++] = (struct extent){at, at + (bytes)};                                                                    \
+#define ADD(pointer, bytes, align)                                                                 \
+    do {                                                                                           \
+        size_t at = (size_t)((char *)(pointer)-base);                                              \
+        assert_int_equal(at % (align), 0);                                                         \
+        assert_true(at + (bytes) <= l.total);                                                      \
+        e[n++] = (struct extent){at, at + (bytes)};                                                \
     } while (0)
     ADD(base, sizeof(struct segment_header), 64);
     ADD(segment_world_at(base, &l, 0), sizeof(struct segment_world) * s->n_world, 8);
@@ -62,23 +67,26 @@ static void check_layout(const struct segment_shape *s)
         ADD(segment_channel_bell(base, &l, c), sizeof(struct bell), 64);
     for (uint32_t r = 0; r < s->n_local; r++) {
         ADD(segment_rank_at(base, &l, r), sizeof(struct segment_rank), 64);
-        ADD(segment_board_at(base, &l, r), sizeof(struct queue_record) * (size_t)s->board_records, 64);
+        ADD(segment_board_at(base, &l, r), sizeof(struct queue_record) * (size_t)s->board_records,
+            64);
         for (uint32_t to = 0; to < s->n_local * s->n_lanes; to++)
-            ADD(segment_local_ring(base, &l, to / s->n_local, r, to % s->n_local), ring_size(&s->local), 64);
+            ADD(segment_local_ring(base, &l, to / s->n_local, r, to % s->n_local),
+                ring_size(&s->local), 64);
         for (uint32_t c = 0; c < s->n_channels; c++) {
             ADD(segment_up_ring(base, &l, r, c), ring_size(&s->up), 64);
             ADD(segment_down_ring(base, &l, r, c), ring_size(&s->down), 64);
         }
         for (uint32_t i = 0; s->exchange_bytes && i < EXCHANGE_SLOTS * EXCHANGE_ROWS; i++)
-            ADD(segment_exchange_cell(base, &l, i / EXCHANGE_ROWS, i % EXCHANGE_ROWS, r), EXCHANGE_DATA_OFF + s->exchange_bytes,
-                4096);
+            ADD(segment_exchange_cell(base, &l, i / EXCHANGE_ROWS, i % EXCHANGE_ROWS, r),
+                EXCHANGE_DATA_OFF + s->exchange_bytes, 4096);
     }
 #undef ADD
     assert_int_equal(n, max);
     qsort(e, n, sizeof *e, by_begin);
     for (size_t i = 1; i < n; i++)
         if (e[i].begin < e[i - 1].end)
-            fail_msg("[%zu, %zu) overlaps [%zu, %zu)", e[i - 1].begin, e[i - 1].end, e[i].begin, e[i].end);
+            fail_msg("[%zu, %zu) overlaps [%zu, %zu)", e[i - 1].begin, e[i - 1].end, e[i].begin,
+                     e[i].end);
     free(e);
 }
 
@@ -98,8 +106,8 @@ static void objects_do_not_overlap(void **state)
     struct rand r = {7};
     for (int i = 0; i < 50; i++) {
         uint32_t local = 1 + (uint32_t)rand_below(&r, 40);
-        s = shape_of(local + (uint32_t)rand_below(&r, 3000), 1 + (uint32_t)rand_below(&r, 200), local,
-                     (uint32_t)rand_below(&r, HOP_MAX_CHANNELS + 1));
+        s = shape_of(local + (uint32_t)rand_below(&r, 3000), 1 + (uint32_t)rand_below(&r, 200),
+                     local, (uint32_t)rand_below(&r, HOP_MAX_CHANNELS + 1));
         s.local.n_slots = 4u << rand_below(&r, 8);
         s.up.data_bytes = 4096u << rand_below(&r, 8);
         s.board_records = 64 + (uint32_t)rand_below(&r, 1000);
@@ -115,14 +123,16 @@ static void largest_segment_is_counted_without_overflow(void **state)
     (void)state;
 
     s.board_records = 1u << 20;
-    s.local = s.up = s.down = (struct ring_shape){.n_slots = 65536, .data_bytes = RING_MAX_DATA_BYTES};
+    s.local = s.up = s.down =
+        (struct ring_shape){.n_slots = 65536, .data_bytes = RING_MAX_DATA_BYTES};
     assert_int_equal(segment_shape_check(&s), 0);
     segment_layout(&s, &l);
     /* 65,536 + 4,096 rings of about 8.4 MB and 256 boards of 64 MiB. */
     size_t rings = (65536u + 2u * 2048u) * (ring_size(&s.local) + 4096u);
     assert_true(l.total > 69632ull * ring_size(&s.local));
     assert_true(l.total < rings + 256ull * ((64u << 20) + 8192u) + (64u << 20) +
-                              (size_t)EXCHANGE_SLOTS * EXCHANGE_ROWS * 256u * (EXCHANGE_DATA_OFF + s.exchange_bytes));
+                              (size_t)EXCHANGE_SLOTS * EXCHANGE_ROWS * 256u *
+                                  (EXCHANGE_DATA_OFF + s.exchange_bytes));
 }
 
 static void defaults_pass_their_own_check(void **state)
@@ -143,12 +153,12 @@ static void bad_shapes_are_refused(void **state)
     const struct segment_shape good = shape_of(8, 2, 4, 2);
     struct segment_shape s;
 
-#define REFUSED(change)                                                                                                \
-    do {                                                                                                               \
-        s = good;                                                                                                      \
-        change;                                                                                                        \
-        if (segment_shape_check(&s) != -22)                                                                            \
-            fail_msg("accepted: %s", #change);                                                                         \
+#define REFUSED(change)                                                                            \
+    do {                                                                                           \
+        s = good;                                                                                  \
+        change;                                                                                    \
+        if (segment_shape_check(&s) != -22)                                                        \
+            fail_msg("accepted: %s", #change);                                                     \
     } while (0)
     assert_int_equal(segment_shape_check(&good), 0);
     REFUSED(s.n_local = 0);
@@ -195,7 +205,8 @@ static void hop_words_keep_their_fields(void **state)
 
     for (int i = 0; i < 1000; i++) {
         uint16_t slot = (uint16_t)rand_below(&r, HOP_MAX_NODES), share = (uint16_t)rand_next(&r);
-        uint8_t channel = (uint8_t)rand_below(&r, HOP_MAX_CHANNELS), hops = (uint8_t)rand_below(&r, 17);
+        uint8_t channel = (uint8_t)rand_below(&r, HOP_MAX_CHANNELS),
+                hops = (uint8_t)rand_below(&r, 17);
         hop_word w = hop_pack(slot, channel, hops, share);
         assert_true(w != HOP_NONE);
         assert_int_equal(w >> 48, 0);

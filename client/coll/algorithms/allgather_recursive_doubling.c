@@ -2,8 +2,8 @@
 /*
  * MPI_Allgather of short blocks: recursive doubling (Thakur, Rabenseifner, Gropp 2005).
  *
- * For powers of two: in round k a rank exchanges the 2^k blocks it has with the rank whose number differs in bit k.
- * log2 p alpha + (p - 1) n beta. Regular blocks only.
+ * For powers of two: in round k a rank exchanges the 2^k blocks it has with the rank whose number
+ * differs in bit k. log2 p alpha + (p - 1) n beta. Regular blocks only.
  */
 #include "client/coll/algorithms.h"
 

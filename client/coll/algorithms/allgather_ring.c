@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Allgather and MPI_Allgatherv of long blocks: a ring (Chan, Heimlich, Purkayastha, van de Geijn 2007).
+ * MPI_Allgather and MPI_Allgatherv of long blocks: a ring (Chan, Heimlich, Purkayastha, van de
+ * Geijn 2007).
  *
- * Each rank passes on to its upper neighbour what it received last. (p - 1)(alpha + n beta), no copy, and only neighbours talk.
+ * Each rank passes on to its upper neighbour what it received last. (p - 1)(alpha + n beta), no
+ * copy, and only neighbours talk.
  */
 #include "client/coll/algorithms.h"
 

@@ -2,9 +2,10 @@
 /*
  * MPI_Allreduce of short operands: recursive doubling (Thakur, Rabenseifner, Gropp 2005).
  *
- * In round k the ranks that differ in bit k exchange what they have and both combine it, always with the lower ranks'
- * operand on the left, so that all ranks compute the same bits. log2 p (alpha + n beta + n gamma). The combined operand lies in the buffer
- * of the higher half; the two buffers swap roles instead of being copied.
+ * In round k the ranks that differ in bit k exchange what they have and both combine it, always
+ * with the lower ranks' operand on the left, so that all ranks compute the same bits. log2 p (alpha
+ * + n beta + n gamma). The combined operand lies in the buffer of the higher half; the two buffers
+ * swap roles instead of being copied.
  */
 #include "client/coll/algorithms.h"
 #include "client/coll/fold.h"

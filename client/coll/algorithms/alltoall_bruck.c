@@ -2,8 +2,8 @@
 /*
  * MPI_Alltoall of tiny blocks: Bruck's algorithm (Bruck et al. 1997).
  *
- * Blocks whose distance has bit k set travel 2^k ranks in round k. log2 p alpha + (p/2) log2 p n beta: each byte moves
- * several times, so for tiny blocks only. Regular blocks only.
+ * Blocks whose distance has bit k set travel 2^k ranks in round k. log2 p alpha + (p/2) log2 p n
+ * beta: each byte moves several times, so for tiny blocks only. Regular blocks only.
  */
 #include "client/coll/algorithms.h"
 
@@ -20,15 +20,16 @@ void alltoall_bruck(struct schedule *s, const struct blocks *send, const struct 
     schedule_copy(s, blocks_at(send, rank), (size - rank) * send->count, send->type, rotated,
                   (size - rank) * n, coll_byte());
     if (rank > 0)
-        schedule_copy(s, send->buf, rank * send->count, send->type, rotated + (size - rank) * n, rank * n,
-                      coll_byte());
+        schedule_copy(s, send->buf, rank * send->count, send->type, rotated + (size - rank) * n,
+                      rank * n, coll_byte());
     for (int bit = 1; bit < size; bit *= 2) {
         MPI_Count n_out = 0;
         for (int i = 0; i < size; i++)
             if (i & bit)
-                schedule_copy(s, rotated + i * n, n, coll_byte(), out + n_out++ * n, n, coll_byte());
-        schedule_sendrecv(s, out, n_out * n, coll_byte(), (rank + bit) % size, in, n_out * n, coll_byte(),
-                          (rank - bit + size) % size);
+                schedule_copy(s, rotated + i * n, n, coll_byte(), out + n_out++ * n, n,
+                              coll_byte());
+        schedule_sendrecv(s, out, n_out * n, coll_byte(), (rank + bit) % size, in, n_out * n,
+                          coll_byte(), (rank - bit + size) % size);
         n_out = 0;
         for (int i = 0; i < size; i++)
             if (i & bit)
@@ -36,6 +37,7 @@ void alltoall_bruck(struct schedule *s, const struct blocks *send, const struct 
     }
     for (int i = 0; i < size; i++) {
         int from = (rank - i + size) % size;
-        schedule_copy(s, rotated + i * n, n, coll_byte(), blocks_at(recv, from), recv->count, recv->type);
+        schedule_copy(s, rotated + i * n, n, coll_byte(), blocks_at(recv, from), recv->count,
+                      recv->type);
     }
 }

@@ -2,8 +2,8 @@
 /*
  * MPI_Alltoall, v and w, of middle blocks: everything at once.
  *
- * Everything posted, nearest ranks first, in windows. (p - 1)(alpha + n beta) with all transfers overlapping. Empty blocks of the v and w
- * forms send nothing.
+ * Everything posted, nearest ranks first, in windows. (p - 1)(alpha + n beta) with all transfers
+ * overlapping. Empty blocks of the v and w forms send nothing.
  */
 #include "client/coll/algorithms/own_block.h"
 
@@ -18,13 +18,14 @@ void alltoall_linear(struct schedule *s, const struct blocks *send, const struct
         for (int k = start; k < end; k++) {
             int from = (rank - k + size) % size;
             if (blocks_bytes(recv, from) > 0)
-                schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from),
-                               from);
+                schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from),
+                               blocks_type(recv, from), from);
         }
         for (int k = start; k < end; k++) {
             int to = (rank + k) % size;
             if (blocks_bytes(send, to) > 0)
-                schedule_isend(s, blocks_at(send, to), blocks_count(send, to), blocks_type(send, to), to);
+                schedule_isend(s, blocks_at(send, to), blocks_count(send, to),
+                               blocks_type(send, to), to);
         }
         if (start == 1)
             own_block_copy(s, send, recv);

@@ -2,8 +2,8 @@
 /*
  * MPI_Alltoall, v and w, of long blocks: pairwise exchange (Thakur, Rabenseifner, Gropp 2005).
  *
- * In round k with the ranks k above and k below. (p - 1)(alpha + n beta); each rank sends one and receives one message
- * at a time, so no receiver is crowded.
+ * In round k with the ranks k above and k below. (p - 1)(alpha + n beta); each rank sends one and
+ * receives one message at a time, so no receiver is crowded.
  */
 #include "client/coll/algorithms/own_block.h"
 
@@ -17,9 +17,10 @@ void alltoall_pairwise(struct schedule *s, const struct blocks *send, const stru
             to = -1;
         if (blocks_bytes(recv, from) == 0)
             from = -1;
-        schedule_sendrecv(s, to < 0 ? NULL : blocks_at(send, to), to < 0 ? 0 : blocks_count(send, to),
-                          to < 0 ? coll_byte() : blocks_type(send, to), to,
-                          from < 0 ? NULL : blocks_at(recv, from), from < 0 ? 0 : blocks_count(recv, from),
-                          from < 0 ? coll_byte() : blocks_type(recv, from), from);
+        schedule_sendrecv(
+            s, to < 0 ? NULL : blocks_at(send, to), to < 0 ? 0 : blocks_count(send, to),
+            to < 0 ? coll_byte() : blocks_type(send, to), to,
+            from < 0 ? NULL : blocks_at(recv, from), from < 0 ? 0 : blocks_count(recv, from),
+            from < 0 ? coll_byte() : blocks_type(recv, from), from);
     }
 }

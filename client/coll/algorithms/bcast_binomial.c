@@ -2,8 +2,8 @@
 /*
  * MPI_Bcast of short messages: a binomial tree.
  *
- * The rank that differs from its parent in the lowest set bit receives from it and serves the subtrees below that bit,
- * largest first. ceil(log2 p) (alpha + n beta).
+ * The rank that differs from its parent in the lowest set bit receives from it and serves the
+ * subtrees below that bit, largest first. ceil(log2 p) (alpha + n beta).
  */
 #include "client/coll/algorithms.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Bcast of long messages on few ranks: a chain of ranks, cut into segments that travel one behind the
- * other.
+ * MPI_Bcast of long messages on few ranks: a chain of ranks, cut into segments that travel one
+ * behind the other.
  *
- * Each rank receives segment k + 1 while it passes on segment k. (p - 2 + n/m)(alpha + m beta) for segments
- * of m bytes: for n far above p m it costs one message's time, whatever p; every byte crosses each link of
- * the chain once.
+ * Each rank receives segment k + 1 while it passes on segment k. (p - 2 + n/m)(alpha + m beta) for
+ * segments of m bytes: for n far above p m it costs one message's time, whatever p; every byte
+ * crosses each link of the chain once.
  */
 #include "client/coll/algorithms.h"
 
-/* Long enough to hide the latency of a segment behind its transfer, short enough for the second-level cache.
- */
+/* Long enough to hide the latency of a segment behind its transfer, short enough for the
+ * second-level cache. */
 #define SEGMENT_BYTES (128 * 1024)
 
 void bcast_pipeline(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
@@ -20,7 +20,8 @@ void bcast_pipeline(struct schedule *s, void *buf, MPI_Count count, struct datat
     int from = relative ? (s->view.rank - 1 + size) % size : -1;
     int to = relative + 1 < size ? (s->view.rank + 1) % size : -1;
     bool dense = datatype_is_run(type, count);
-    unsigned char *bytes = dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)n_bytes);
+    unsigned char *bytes =
+        dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)n_bytes);
     if (!dense && !relative)
         schedule_copy(s, buf, count, type, bytes, n_bytes, coll_byte());
     /* Two receives are always posted and at most two sends under way; ids, oldest first. */

@@ -2,9 +2,10 @@
 /*
  * MPI_Bcast of long messages: scatter, then allgather (Barnett, Shuler, van de Geijn et al. 1994).
  *
- * The message is cut into p blocks of bytes; a binomial scatter gives block i to the rank i above the root, a
- * ring gathers all blocks everywhere. (log2 p + p - 1) alpha + 2 (p - 1)/p n beta: twice the message for each
- * rank, however many there are. Works on bytes: a noncontiguous buffer is packed once.
+ * The message is cut into p blocks of bytes; a binomial scatter gives block i to the rank i above
+ * the root, a ring gathers all blocks everywhere. (log2 p + p - 1) alpha + 2 (p - 1)/p n beta:
+ * twice the message for each rank, however many there are. Works on bytes: a noncontiguous buffer
+ * is packed once.
  */
 #include "client/coll/algorithms.h"
 
@@ -45,7 +46,8 @@ static void spread(struct schedule *s, const struct cut *cut)
             continue;
         MPI_Count n = cut_bytes(cut, child, end);
         if (n > 0)
-            schedule_isend(s, cut->bytes + cut_first(cut, child), n, coll_byte(), (child + cut->root) % size);
+            schedule_isend(s, cut->bytes + cut_first(cut, child), n, coll_byte(),
+                           (child + cut->root) % size);
     }
     schedule_wait(s);
 }
@@ -56,12 +58,14 @@ static void pass_round(struct schedule *s, const struct cut *cut)
     int to = (s->view.rank + 1) % size, from = (s->view.rank - 1 + size) % size;
     for (int k = 0; k < size - 1; k++) {
         int out = (relative - k + size) % size, in = (relative - k - 1 + size) % size;
-        schedule_sendrecv(s, cut->bytes + cut_first(cut, out), cut_bytes(cut, out, out + 1), coll_byte(), to,
-                          cut->bytes + cut_first(cut, in), cut_bytes(cut, in, in + 1), coll_byte(), from);
+        schedule_sendrecv(s, cut->bytes + cut_first(cut, out), cut_bytes(cut, out, out + 1),
+                          coll_byte(), to, cut->bytes + cut_first(cut, in),
+                          cut_bytes(cut, in, in + 1), coll_byte(), from);
     }
 }
 
-void bcast_scatter_allgather(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+void bcast_scatter_allgather(struct schedule *s, void *buf, MPI_Count count, struct datatype *type,
+                             int root)
 {
     struct cut cut = {.n_bytes = count * type->size, .root = root};
     bool dense = datatype_is_run(type, count);

@@ -2,8 +2,8 @@
 /*
  * MPI_Gather of short blocks of one size: a binomial tree.
  *
- * Over ranks relative to the root, a rank collects the blocks of its subtree as packed bytes, in order, and passes them up
- * in one message. log2 p alpha + (p - 1) n beta.
+ * Over ranks relative to the root, a rank collects the blocks of its subtree as packed bytes, in
+ * order, and passes them up in one message. log2 p alpha + (p - 1) n beta.
  */
 #include "client/coll/algorithms.h"
 
@@ -30,17 +30,19 @@ void gather_binomial(struct schedule *s, const void *send, MPI_Count send_count,
     if (relative) {
         schedule_copy(s, send, send_count, send_type, packed, block_bytes, coll_byte());
         schedule_wait(s);
-        schedule_send(s, packed, n_blocks * block_bytes, coll_byte(), (relative - mask + root) % size);
+        schedule_send(s, packed, n_blocks * block_bytes, coll_byte(),
+                      (relative - mask + root) % size);
         return;
     }
     if (!in_place)
-        schedule_copy(s, send, send_count, send_type, blocks_at(recv, root), recv->count, recv->type);
+        schedule_copy(s, send, send_count, send_type, blocks_at(recv, root), recv->count,
+                      recv->type);
     schedule_wait(s);
     int above = size - root - 1; /* ranks root+1 .. size-1 lie together, and so do 0 .. root-1 */
     if (above > 0)
-        schedule_copy(s, packed + block_bytes, above * block_bytes, coll_byte(), blocks_at(recv, root + 1),
-                      above * recv->count, recv->type);
+        schedule_copy(s, packed + block_bytes, above * block_bytes, coll_byte(),
+                      blocks_at(recv, root + 1), above * recv->count, recv->type);
     if (root > 0)
-        schedule_copy(s, packed + (above + 1) * block_bytes, root * block_bytes, coll_byte(), recv->buf,
-                      root * recv->count, recv->type);
+        schedule_copy(s, packed + (above + 1) * block_bytes, root * block_bytes, coll_byte(),
+                      recv->buf, root * recv->count, recv->type);
 }

@@ -6,7 +6,8 @@
  */
 #include "client/coll/algorithms.h"
 
-/* Receives of the root under way at a time: enough to keep every sender busy, few enough for the match queue. */
+/* Receives of the root under way at a time: enough to keep every sender busy, few enough for the
+ * match queue. */
 #define WINDOW 64
 
 void gather_linear(struct schedule *s, const void *send, MPI_Count send_count,
@@ -23,12 +24,13 @@ void gather_linear(struct schedule *s, const void *send, MPI_Count send_count,
         int from = (root + k) % size;
         if (blocks_bytes(recv, from) == 0)
             continue;
-        schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from), from);
+        schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from),
+                       from);
         if (++under_way % WINDOW == 0)
             schedule_wait(s);
     }
     if (send != MPI_IN_PLACE)
-        schedule_copy(s, send, send_count, send_type, blocks_at(recv, root), blocks_count(recv, root),
-                      blocks_type(recv, root));
+        schedule_copy(s, send, send_count, send_type, blocks_at(recv, root),
+                      blocks_count(recv, root), blocks_type(recv, root));
     schedule_wait(s);
 }

@@ -5,7 +5,8 @@
 
 #include "client/coll/algorithms.h"
 
-static inline void own_block_copy(struct schedule *s, const struct blocks *send, const struct blocks *recv)
+static inline void own_block_copy(struct schedule *s, const struct blocks *send,
+                                  const struct blocks *recv)
 {
     int rank = s->view.rank;
     schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank),

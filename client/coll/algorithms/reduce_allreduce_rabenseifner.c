@@ -2,10 +2,10 @@
 /*
  * MPI_Allreduce and MPI_Reduce of long operands (Rabenseifner 2004).
  *
- * Reduce-scatter by halving the vector while the distance doubles, then an allgather (or a gather to the
- * root) that goes the same way back. 2 log2 p alpha + 2 (p - 1)/p n beta + (p - 1)/p n gamma for powers of
- * two. Doubling the distance combines neighbours first, so the order of operands is kept; each element is
- * reduced on one rank, so all ranks get the same bits.
+ * Reduce-scatter by halving the vector while the distance doubles, then an allgather (or a gather
+ * to the root) that goes the same way back. 2 log2 p alpha + 2 (p - 1)/p n beta + (p - 1)/p n gamma
+ * for powers of two. Doubling the distance combines neighbours first, so the order of operands is
+ * kept; each element is reduced on one rank, so all ranks get the same bits.
  */
 #include "client/coll/algorithms.h"
 #include "client/coll/fold.h"
@@ -14,10 +14,12 @@
 
 struct halving {
     struct fold fold;
-    void *acc; /* count elements; after the reduction [first, end) of the last round holds the result */
+    void *acc; /* count elements; after the reduction [first, end) of the last round holds the
+                  result */
     struct datatype *type;
     int n_rounds;
-    MPI_Count first[MAX_ROUNDS + 1], end[MAX_ROUNDS + 1]; /* the range before each round, the kept one last */
+    MPI_Count first[MAX_ROUNDS + 1],
+        end[MAX_ROUNDS + 1]; /* the range before each round, the kept one last */
 };
 
 static void *element(const struct halving *h, MPI_Count i)
@@ -30,10 +32,11 @@ static MPI_Count middle(const struct halving *h, int round)
     return h->first[round] + (h->end[round] - h->first[round]) / 2;
 }
 
-/* One received operand: `into` is where it was received, `mine` this rank's own, `acc` where the result goes.
- * It was received into acc itself unless mine lies there already; `spare` has room for n elements. */
-static void combine(struct schedule *s, void *into, const void *mine, void *acc, void *spare, MPI_Count n,
-                    struct datatype *type, struct op *op, bool received_is_lower)
+/* One received operand: `into` is where it was received, `mine` this rank's own, `acc` where the
+ * result goes. It was received into acc itself unless mine lies there already; `spare` has room for
+ * n elements. */
+static void combine(struct schedule *s, void *into, const void *mine, void *acc, void *spare,
+                    MPI_Count n, struct datatype *type, struct op *op, bool received_is_lower)
 {
     if (mine == acc && (received_is_lower || op->commutative)) {
         schedule_reduce(s, into, acc, n, type, op);
@@ -49,8 +52,9 @@ static void combine(struct schedule *s, void *into, const void *mine, void *acc,
     }
 }
 
-/* Folds and halves. False for a rank that sits out: its operand was taken from `send`, h->acc is not touched.
- * The operand is not copied: the first operand received is combined with it in h->acc. */
+/* Folds and halves. False for a rank that sits out: its operand was taken from `send`, h->acc is
+ * not touched. The operand is not copied: the first operand received is combined with it in
+ * h->acc. */
 static bool reduce_halves(struct schedule *s, struct halving *h, const void *send, MPI_Count count,
                           struct op *op)
 {
@@ -78,10 +82,10 @@ static bool reduce_halves(struct schedule *s, struct halving *h, const void *sen
         MPI_Count given = upper ? h->first[k] : mid, n_given = (upper ? mid : h->end[k]) - given;
         MPI_Count kept = h->first[k + 1], n_kept = h->end[k + 1] - kept;
         void *into = mine == h->acc ? spare : element(h, kept);
-        schedule_sendrecv(s, datatype_at(h->type, mine, given), n_given, h->type, peer, into, n_kept, h->type,
-                          peer);
-        combine(s, into, datatype_at(h->type, mine, kept), element(h, kept), spare, n_kept, h->type, op,
-                upper);
+        schedule_sendrecv(s, datatype_at(h->type, mine, given), n_given, h->type, peer, into,
+                          n_kept, h->type, peer);
+        combine(s, into, datatype_at(h->type, mine, kept), element(h, kept), spare, n_kept, h->type,
+                op, upper);
         mine = h->acc;
     }
     return true;
@@ -121,7 +125,8 @@ void reduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_C
 {
     int rank = s->view.rank;
     struct halving h = {.fold = fold_of(s), .type = type};
-    /* The gather runs to the root, or to the partner that holds the operand of a root that sits out. */
+    /* The gather runs to the root, or to the partner that holds the operand of a root that sits
+     * out. */
     bool root_sits_out = root < 2 * h.fold.rest && root % 2 == 0;
     int target = root_sits_out ? root + 1 : root;
     int target_fold = target < 2 * h.fold.rest ? target / 2 : target - h.fold.rest;
@@ -135,7 +140,8 @@ void reduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_C
             MPI_Count first, n;
             other_half(&h, k, &first, &n);
             if ((h.fold.rank ^ target_fold) >> k & 1)
-                schedule_send(s, element(&h, h.first[k + 1]), h.end[k + 1] - h.first[k + 1], type, peer);
+                schedule_send(s, element(&h, h.first[k + 1]), h.end[k + 1] - h.first[k + 1], type,
+                              peer);
             else
                 schedule_recv(s, element(&h, first), n, type, peer);
         }

@@ -2,9 +2,10 @@
 /*
  * MPI_Reduce of short operands: a binomial tree.
  *
- * The operands of a subtree, an unbroken row of ranks, meet at its lowest rank. Operations that do not commute start the
- * rows at rank 0 and hand the result to the root. ceil(log2 p)(alpha + n beta + n gamma). Received operands become the accumulator in
- * turn, so that nothing is copied but the result of an odd chain.
+ * The operands of a subtree, an unbroken row of ranks, meet at its lowest rank. Operations that do
+ * not commute start the rows at rank 0 and hand the result to the root. ceil(log2 p)(alpha + n beta
+ * + n gamma). Received operands become the accumulator in turn, so that nothing is copied but the
+ * result of an odd chain.
  */
 #include "client/coll/algorithms.h"
 
@@ -18,8 +19,8 @@ static void hand_to_root(struct schedule *s, const void *result, void *recv, MPI
         schedule_recv(s, recv, count, type, top);
 }
 
-void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count count, struct datatype *type,
-                     struct op *op, int root)
+void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count count,
+                     struct datatype *type, struct op *op, int root)
 {
     int rank = s->view.rank, size = s->view.size, top = op->commutative ? root : 0;
     int relative = (rank - top + size) % size, n_children = 0, mask = 1;
@@ -28,8 +29,8 @@ void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count
     const void *acc = send;
     if (n_children > 0) {
         bool into_recv = relative == 0 && rank == root;
-        bool clash =
-            into_recv && send == recv && n_children % 2; /* the first receive would overwrite the operand */
+        bool clash = into_recv && send == recv &&
+                     n_children % 2; /* the first receive would overwrite the operand */
         void *last = into_recv ? recv : schedule_temp_typed(s, count, type);
         void *other = n_children > 1 || clash ? schedule_temp_typed(s, count, type) : NULL;
         if (clash) {

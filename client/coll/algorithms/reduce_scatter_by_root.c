@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Reduce_scatter and MPI_Reduce_scatter_block with operations that do not commute: a reduction and a scatter.
+ * MPI_Reduce_scatter and MPI_Reduce_scatter_block with operations that do not commute: a reduction
+ * and a scatter.
  *
- * An ordered reduction to rank 0, then a scatter from there: log2 p (alpha + n beta + n gamma), then log2 p alpha + n beta.
+ * An ordered reduction to rank 0, then a scatter from there: log2 p (alpha + n beta + n gamma),
+ * then log2 p alpha + n beta.
  */
 #include "client/coll/algorithms.h"
 
-void reduce_scatter_by_root(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
-                            struct op *op)
+void reduce_scatter_by_root(struct schedule *s, const void *send, void *recv,
+                            const struct blocks *counts, struct op *op)
 {
     int size = s->view.size, rank = s->view.rank;
     MPI_Count count = blocks_first(counts, size);
@@ -18,5 +20,6 @@ void reduce_scatter_by_root(struct schedule *s, const void *send, void *recv, co
             return;
     }
     coll_reduce(s, send, whole.buf, count, counts->type, op, 0);
-    coll_scatter(s, &whole, !counts->counts.base, recv, blocks_count(counts, rank), counts->type, 0);
+    coll_scatter(s, &whole, !counts->counts.base, recv, blocks_count(counts, rank), counts->type,
+                 0);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Reduce_scatter and MPI_Reduce_scatter_block of short operands: recursive halving (Thakur, Rabenseifner, Gropp 2005).
+ * MPI_Reduce_scatter and MPI_Reduce_scatter_block of short operands: recursive halving (Thakur,
+ * Rabenseifner, Gropp 2005).
  *
- * The half of the ranks that will not own a block gives its part of the operand to
- * the other half, over halving distances. log2 p alpha + (p - 1)/p n (beta + gamma), for powers of two; others fold. The order of operands
- * is not kept: commutative operations only.
+ * The half of the ranks that will not own a block gives its part of the operand to the other half,
+ * over halving distances. log2 p alpha + (p - 1)/p n (beta + gamma), for powers of two; others
+ * fold. The order of operands is not kept: commutative operations only.
  */
 #include "client/coll/algorithms.h"
 #include "client/coll/fold.h"
@@ -15,8 +16,8 @@ static MPI_Count first_of(const struct blocks *counts, const struct fold *f, int
     return blocks_first(counts, new_rank < f->rest ? 2 * new_rank : new_rank + f->rest);
 }
 
-void reduce_scatter_halving(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
-                            struct op *op)
+void reduce_scatter_halving(struct schedule *s, const void *send, void *recv,
+                            const struct blocks *counts, struct op *op)
 {
     int rank = s->view.rank, size = s->view.size;
     struct datatype *type = counts->type;
@@ -29,7 +30,8 @@ void reduce_scatter_halving(struct schedule *s, const void *send, void *recv, co
             schedule_recv(s, recv, blocks_count(counts, rank), type, partner);
         return;
     }
-    void *acc = schedule_temp_typed(s, count, type), *received = schedule_temp_typed(s, count, type);
+    void *acc = schedule_temp_typed(s, count, type),
+         *received = schedule_temp_typed(s, count, type);
     schedule_copy(s, send, count, type, acc, count, type);
     if (partner >= 0) {
         schedule_recv(s, received, count, type, partner);
@@ -45,15 +47,16 @@ void reduce_scatter_halving(struct schedule *s, const void *send, void *recv, co
         MPI_Count kept = upper ? b : a, n_kept = upper ? c - b : b - a, given = upper ? a : b;
         schedule_sendrecv(s, datatype_at(type, acc, given), upper ? b - a : c - b, type, peer,
                           datatype_at(type, received, kept), n_kept, type, peer);
-        schedule_reduce(s, datatype_at(type, received, kept), datatype_at(type, acc, kept), n_kept, type, op);
+        schedule_reduce(s, datatype_at(type, received, kept), datatype_at(type, acc, kept), n_kept,
+                        type, op);
         if (upper)
             low = middle;
         else
             high = middle;
     }
     if (partner >= 0 && blocks_count(counts, partner) > 0)
-        schedule_send(s, datatype_at(type, acc, blocks_first(counts, partner)), blocks_count(counts, partner),
-                      type, partner);
+        schedule_send(s, datatype_at(type, acc, blocks_first(counts, partner)),
+                      blocks_count(counts, partner), type, partner);
     MPI_Count n = blocks_count(counts, rank);
     schedule_copy(s, datatype_at(type, acc, blocks_first(counts, rank)), n, type, recv, n, type);
 }

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Reduce_scatter and MPI_Reduce_scatter_block of long operands: pairwise exchange (Thakur, Rabenseifner, Gropp 2005).
+ * MPI_Reduce_scatter and MPI_Reduce_scatter_block of long operands: pairwise exchange (Thakur,
+ * Rabenseifner, Gropp 2005).
  *
- * In round k each rank gets its block from the rank k below. (p - 1) alpha + (p - 1)/p n (beta + gamma) for any p, no folding
- * and little memory. Commutative operations only.
+ * In round k each rank gets its block from the rank k below. (p - 1) alpha + (p - 1)/p n (beta +
+ * gamma) for any p, no folding and little memory. Commutative operations only.
  */
 #include "client/coll/algorithms.h"
 
-void reduce_scatter_pairwise(struct schedule *s, const void *send, void *recv, const struct blocks *counts,
-                             struct op *op)
+void reduce_scatter_pairwise(struct schedule *s, const void *send, void *recv,
+                             const struct blocks *counts, struct op *op)
 {
     int rank = s->view.rank, size = s->view.size;
     struct datatype *type = counts->type;
     MPI_Count n = blocks_count(counts, rank);
-    void *acc =
-        send == recv ? schedule_temp_typed(s, n, type) : recv; /* in place: block 0 is still to be sent */
+    void *acc = send == recv ? schedule_temp_typed(s, n, type)
+                             : recv; /* in place: block 0 is still to be sent */
     void *received = schedule_temp_typed(s, n, type);
     schedule_copy(s, datatype_at(type, send, blocks_first(counts, rank)), n, type, acc, n, type);
     for (int k = 1; k < size; k++) {
         int to = (rank + k) % size, from = (rank - k + size) % size;
         MPI_Count n_out = blocks_count(counts, to);
-        schedule_sendrecv(s, datatype_at(type, send, blocks_first(counts, to)), n_out, type, n_out ? to : -1,
-                          received, n, type, n ? from : -1);
+        schedule_sendrecv(s, datatype_at(type, send, blocks_first(counts, to)), n_out, type,
+                          n_out ? to : -1, received, n, type, n ? from : -1);
         schedule_reduce(s, received, acc, n, type, op);
     }
     schedule_copy(s, acc, n, type, recv, n, type);

@@ -2,9 +2,10 @@
 /*
  * MPI_Scan and MPI_Exscan: recursive doubling (Hillis and Steele 1986, on blocks of ranks).
  *
- * In round k the ranks that differ in bit k exchange the combined operand of their blocks of 2^k ranks; what
- * comes from below also goes into the result. ceil(log2 p)(alpha + n beta + 2 n gamma). The order of operands
- * is kept. A block that is cut off at the end of the ranks is never needed by a higher one, so any p will do.
+ * In round k the ranks that differ in bit k exchange the combined operand of their blocks of 2^k
+ * ranks; what comes from below also goes into the result. ceil(log2 p)(alpha + n beta + 2 n gamma).
+ * The order of operands is kept. A block that is cut off at the end of the ranks is never needed by
+ * a higher one, so any p will do.
  */
 #include "client/coll/algorithms.h"
 

@@ -6,8 +6,8 @@
  */
 #include "client/coll/algorithms.h"
 
-void scatter_binomial(struct schedule *s, const struct blocks *send, void *recv, MPI_Count recv_count,
-                      struct datatype *recv_type, int root)
+void scatter_binomial(struct schedule *s, const struct blocks *send, void *recv,
+                      MPI_Count recv_count, struct datatype *recv_type, int root)
 {
     int size = s->view.size, relative = (s->view.rank - root + size) % size;
     bool in_place = recv == MPI_IN_PLACE; /* only at the root */
@@ -22,15 +22,16 @@ void scatter_binomial(struct schedule *s, const struct blocks *send, void *recv,
     }
     unsigned char *packed = schedule_temp(s, (size_t)(n_blocks * block_bytes));
     if (relative) {
-        schedule_recv(s, packed, n_blocks * block_bytes, coll_byte(), (relative - mask + root) % size);
+        schedule_recv(s, packed, n_blocks * block_bytes, coll_byte(),
+                      (relative - mask + root) % size);
     } else {
         int above = size - root - 1;
         if (above > 0)
-            schedule_copy(s, blocks_at(send, root + 1), above * send->count, send->type, packed + block_bytes,
-                          above * block_bytes, coll_byte());
+            schedule_copy(s, blocks_at(send, root + 1), above * send->count, send->type,
+                          packed + block_bytes, above * block_bytes, coll_byte());
         if (root > 0)
-            schedule_copy(s, send->buf, root * send->count, send->type, packed + (above + 1) * block_bytes,
-                          root * block_bytes, coll_byte());
+            schedule_copy(s, send->buf, root * send->count, send->type,
+                          packed + (above + 1) * block_bytes, root * block_bytes, coll_byte());
     }
     for (mask /= 2; mask > 0; mask /= 2) {
         if (relative + mask >= size)
@@ -42,6 +43,7 @@ void scatter_binomial(struct schedule *s, const struct blocks *send, void *recv,
     if (relative)
         schedule_copy(s, packed, block_bytes, coll_byte(), recv, recv_count, recv_type);
     else if (!in_place)
-        schedule_copy(s, blocks_at(send, root), send->count, send->type, recv, recv_count, recv_type);
+        schedule_copy(s, blocks_at(send, root), send->count, send->type, recv, recv_count,
+                      recv_type);
     schedule_wait(s);
 }

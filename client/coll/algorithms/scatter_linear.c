@@ -27,7 +27,7 @@ void scatter_linear(struct schedule *s, const struct blocks *send, void *recv, M
             schedule_wait(s);
     }
     if (recv != MPI_IN_PLACE)
-        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root), recv,
-                      recv_count, recv_type);
+        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root),
+                      recv, recv_count, recv_type);
     schedule_wait(s);
 }
