@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/channel/net.h"
 #include "daemon/config.h"
 #include "daemon/control/journal.h"
 #include "daemon/control/netif.h"
-#include "daemon/control/spawner.h"
+#include "daemon/jobs/spawner.h"
+#include "daemon/net/net.h"
 #include "daemon/node.h"
 
 #define DEFAULT_CONFIG MOTET_SYSCONFDIR "/motet/motetd.conf"

@@ -17,16 +17,16 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "daemon/cluster/hops.h"
+#include "daemon/cluster/mail.h"
 #include "daemon/control/control.h"
 #include "daemon/control/fabric.h"
-#include "daemon/control/home.h"
-#include "daemon/control/hops.h"
-#include "daemon/control/job.h"
-#include "daemon/control/mail.h"
 #include "daemon/control/service.h"
-#include "daemon/control/session.h"
-#include "daemon/control/spawner.h"
-#include "daemon/control/status.h"
+#include "daemon/jobs/home.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/session.h"
+#include "daemon/jobs/spawner.h"
+#include "daemon/status/status.h"
 
 uint32_t node_id_of(const char *name)
 {

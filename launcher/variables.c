@@ -9,7 +9,7 @@ const struct variable variables[] = {
      "single, funneled, serialized or multiple: the level that programs get"},
     {"MOTET_PROGRESS", "library", "",
      "none: no helper thread advances transfers while the program computes"},
-    {"MOTET_LANES", "library", "8 up to 32 ranks of a node, 4 up to 96",
+    {"MOTET_VCIS", "library", "8 up to 32 ranks of a node, 4 up to 96",
      "sets of rings for threads of different communicators; 1: the common one alone"},
     {"MOTET_COLL_TABLE", "library", "collectives.json in the configuration folder",
      "file with rules for the choice of collective algorithms"},

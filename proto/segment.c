@@ -25,7 +25,7 @@ void segment_shape_defaults(struct segment_shape *shape)
                             : shape->n_local <= 64 ? 256u << 10
                                                    : 64u << 10;
     /* As many as threads of a rank can be expected to run at once. */
-    shape->n_lanes = shape->n_local <= 32 ? 8 : shape->n_local <= 96 ? 4 : 1;
+    shape->n_vcis = shape->n_local <= 32 ? 8 : shape->n_local <= 96 ? 4 : 1;
 }
 
 static int ring_shape_check(const struct ring_shape *s)
@@ -50,8 +50,8 @@ int segment_shape_check(const struct segment_shape *shape)
         (shape->exchange_bytes < 4096 || shape->exchange_bytes > 1u << 26 ||
          (shape->exchange_bytes & (shape->exchange_bytes - 1)) != 0))
         return -EINVAL;
-    if (shape->n_lanes == 0 || shape->n_lanes > SEGMENT_MAX_LANES ||
-        segment_first_bit(shape, shape->n_lanes) > BELL_MAX_RINGS)
+    if (shape->n_vcis == 0 || shape->n_vcis > SEGMENT_MAX_VCIS ||
+        segment_first_bit(shape, shape->n_vcis) > BELL_MAX_RINGS)
         return -EINVAL;
     if (ring_shape_check(&shape->local) < 0 || ring_shape_check(&shape->up) < 0 ||
         ring_shape_check(&shape->down) < 0)
@@ -97,7 +97,7 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
 
     l->local_off = at;
     l->local_stride = page_align(ring_size(&shape->local));
-    at += l->local_stride * shape->n_local * shape->n_local * shape->n_lanes;
+    at += l->local_stride * shape->n_local * shape->n_local * shape->n_vcis;
 
     l->up_off = at;
     l->up_stride = page_align(ring_size(&shape->up));

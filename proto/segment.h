@@ -8,7 +8,7 @@
  * Contents, in order: header, table of world ranks, table of nodes, table of networks, who is on
  * them and how far they are apart, who is closed for each channel, one bell per channel, one area
  * per local rank (bell, board of queue records, what it is doing), rings rank to rank (one per
- * ordered pair and lane), rings rank to channel and channel to rank, cells of the exchange. A
+ * ordered pair and vci), rings rank to channel and channel to rank, cells of the exchange. A
  * channel thread has one bell (and one eventfd) per job, so that no job can touch what wakes
  * another one.
  */
@@ -30,7 +30,7 @@
 #define SEGMENT_NODE_NAME    64u
 #define SEGMENT_JOB_NAME     64u
 #define SEGMENT_MAX_NETWORKS 256u
-#define SEGMENT_MAX_LANES    8u
+#define SEGMENT_MAX_VCIS     8u
 
 enum wait_mode { WAIT_ADAPTIVE = 0, WAIT_SPIN = 1, WAIT_EVENT = 2, WAIT_N_MODES };
 
@@ -47,8 +47,8 @@ struct segment_shape {
     struct ring_shape down;  /* channel to rank */
     uint32_t exchange_bytes; /* data of a cell of the exchange, a power of two; 0: no exchange */
     uint32_t n_networks;     /* that nodes of the job are on, at most SEGMENT_MAX_NETWORKS */
-    uint32_t n_lanes; /* rings of a pair of local ranks, 1 to SEGMENT_MAX_LANES: threads use the
-                         further ones (client/core/lane.h) */
+    uint32_t n_vcis; /* rings of a pair of local ranks, 1 to SEGMENT_MAX_VCIS: threads use the
+                         further ones (client/progress/vci.h) */
 };
 static_assert(sizeof(struct segment_shape) == 56, "segment shape");
 
@@ -116,7 +116,7 @@ struct segment_layout {
     size_t world_off, nodes_off, networks_off, on_network_off, distances_off, closed_off,
         closed_stride, bells_off, ranks_off, rank_stride, board_off,
         calls_off;                                   /* the last two: within a rank's area */
-    size_t local_off, local_stride;                  /* ring of (lane, producer, consumer) */
+    size_t local_off, local_stride;                  /* ring of (vci, producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride; /* ring of (rank, channel) */
     size_t exchange_off, exchange_stride;            /* cell of (slot, row, rank) */
     size_t total;
@@ -193,19 +193,19 @@ static inline struct calls_board *segment_calls_at(void *base, const struct segm
                                           l->calls_off);
 }
 
-/* Ring of a lane from local rank `from` to local rank `to`. */
-static inline void *segment_local_ring(void *base, const struct segment_layout *l, uint32_t lane,
+/* Ring of a vci from local rank `from` to local rank `to`. */
+static inline void *segment_local_ring(void *base, const struct segment_layout *l, uint32_t vci,
                                        uint32_t from, uint32_t to)
 {
     return (char *)base + l->local_off +
-           l->local_stride * (((size_t)lane * l->shape.n_local + from) * l->shape.n_local + to);
+           l->local_stride * (((size_t)vci * l->shape.n_local + from) * l->shape.n_local + to);
 }
 
-/* Bits of a rank's bell: the rings of lane 0 by producer, those of the channels, those of the
- * further lanes. This is the first one of a lane, or with `lane` = n_lanes the number of bits. */
-static inline uint32_t segment_first_bit(const struct segment_shape *shape, uint32_t lane)
+/* Bits of a rank's bell: the rings of vci 0 by producer, those of the channels, those of the
+ * further vcis. This is the first one of a vci, or with `vci` = n_vcis the number of bits. */
+static inline uint32_t segment_first_bit(const struct segment_shape *shape, uint32_t vci)
 {
-    return lane * shape->n_local + (lane > 0 ? shape->n_channels : 0);
+    return vci * shape->n_local + (vci > 0 ? shape->n_channels : 0);
 }
 
 /* Ring from local rank `rank` to channel `channel`. Its bit in that channel's bell is `rank`. */

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
-#include "client/core/handle.h"
-#include "client/core/info.h"
 #include "client/datatype/datatype.h"
+#include "client/object/err.h"
+#include "client/object/handle.h"
+#include "client/object/info.h"
 
 int mpi_abi_get_version(int *abi_major, int *abi_minor)
 {

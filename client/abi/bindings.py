@@ -373,8 +373,8 @@ class Binding:
         lines = [] if self.function.has('tool') else [f'static const char function[] = "MPI_{self.name}";']
         for p in objects:
             lines.append(f'struct {HANDLES[p.kind][1]} *o_{p.name}' + (' = NULL;' if p.direction == '>' else ';'))
-        if self.function.has('lane'):
-            lines.append('struct lane *lane;')
+        if self.function.has('vci'):
+            lines.append('struct vci *vci;')
         lines += self.local_lines() + ['int err;', ''] + self.phase_lines()
         lines += self.enter_lines()
         if self.function.has('waits'):
@@ -396,7 +396,7 @@ class Binding:
         if checks:
             lines.append('out:')
         if not self.function.has('nolock'):
-            lines.append('lane_leave(lane);' if self.function.has('lane') else 'lock_leave();')
+            lines.append('vci_leave(vci);' if self.function.has('vci') else 'lock_leave();')
         if not self.function.has('tool'):
             lines += self.failure_lines()
         return lines + ['return err;']
@@ -404,16 +404,16 @@ class Binding:
     def enter_lines(self):
         if self.function.has('nolock'):
             return []
-        if not self.function.has('lane'):
+        if not self.function.has('vci'):
             return ['lock_enter();']
         for p in self.parameters:
             if p.kind == 'comm':
-                return [f'lane = LANE_ENTER(lane_choose_comm((uintptr_t){p.name}));']
+                return [f'vci = VCI_ENTER(vci_choose_comm((uintptr_t){p.name}));']
             if p.kind == 'request' and p.direction == '<>':
-                return [f'lane = LANE_ENTER(lane_choose_request({p.name} ? (uintptr_t)*{p.name} : 0));']
+                return [f'vci = VCI_ENTER(vci_choose_request({p.name} ? (uintptr_t)*{p.name} : 0));']
             if p.kind == 'requests':
-                return [f'lane = LANE_ENTER(lane_choose_requests((const uintptr_t *){p.name}, {self.array_length(p)}));']
-        raise DescriptionError(f'{self.name} has nothing that has a lane')
+                return [f'vci = VCI_ENTER(vci_choose_requests((const uintptr_t *){p.name}, {self.array_length(p)}));']
+        raise DescriptionError(f'{self.name} has nothing that has a vci')
 
     def failure_lines(self):
         """The error handler is called; then there is no object, for who goes on and looks at the handle."""

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/abi/check.h"
 
-#include "client/core/session.h"
+#include "client/object/session.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,16 +13,16 @@
 #include <stddef.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/calls.h"
-#include "client/core/comm.h"
-#include "client/core/err.h"
-#include "client/core/errhandler.h"
-#include "client/core/group.h"
-#include "client/core/handle.h"
-#include "client/core/intvec.h"
-#include "client/core/lane.h"
-#include "client/core/phase.h"
 #include "client/datatype/datatype.h"
+#include "client/object/comm.h"
+#include "client/object/err.h"
+#include "client/object/errhandler.h"
+#include "client/object/group.h"
+#include "client/object/handle.h"
+#include "client/object/intvec.h"
+#include "client/process/phase.h"
+#include "client/progress/calls.h"
+#include "client/progress/vci.h"
 
 #define CHECK_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define CHECK_UNLIKELY(x) __builtin_expect(!!(x), 0)

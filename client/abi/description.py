@@ -17,8 +17,8 @@ A function is one logical line; lines that begin with white space continue it:
         large        has a form with the suffix _c
         anytime      may be called before initialization and after finalization
         nolock       the binding does not take the library lock
-        lane         only the lock of the lane that the communicator, the request or all of the requests have, if they have
-                     one (client/core/lane.h)
+        vci         only the lock of the vci that the communicator, the request or all of the requests have, if they have
+                     one (client/progress/vci.h)
         waits        may wait for other ranks, or starts a collective: what others see it do
         tool         MPI_T: errors are returned, never raised
         convert      between handle and integer, done by the handle table
@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 
 PARAMETER = re.compile(
     r'(?P<large>\+)?(?P<name>\w+):(?P<kind>\w+)(\((?P<args>[^()]*)\))?(?P<optional>\?)?(?P<direction><>|>|#)?(@(?P<when>\w+))?$')
-ATTRIBUTES = {'done', 'large', 'anytime', 'nolock', 'lane', 'tool', 'convert', 'as', 'form', 'returns', 'errors', 'waits'}
+ATTRIBUTES = {'done', 'large', 'anytime', 'nolock', 'vci', 'tool', 'convert', 'as', 'form', 'returns', 'errors', 'waits'}
 
 
 class DescriptionError(Exception):

@@ -12,7 +12,7 @@ TOP = '''/* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <stdbool.h>
 
-#include "client/core/intvec.h"
+#include "client/object/intvec.h"
 #include "mpi.h"
 
 '''

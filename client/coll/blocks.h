@@ -10,8 +10,8 @@
 #ifndef MOTET_CLIENT_COLL_BLOCKS_H
 #define MOTET_CLIENT_COLL_BLOCKS_H
 
-#include "client/core/intvec.h"
 #include "client/datatype/datatype.h"
+#include "client/object/intvec.h"
 
 #include <stdbool.h>
 

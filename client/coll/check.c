@@ -2,7 +2,7 @@
 #include "client/coll/check.h"
 
 #include "client/coll/coll.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 
 #include "client/coll/blocks.h"
 #include "client/coll/schedule.h"
-#include "client/core/phase.h"
+#include "client/process/phase.h"
 
 enum check_kind {
     CHECK_BARRIER,

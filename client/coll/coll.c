@@ -6,9 +6,9 @@
 #include "client/coll/levels.h"
 #include "client/coll/request.h"
 #include "client/coll/shared.h"
-#include "client/core/calls.h"
-#include "client/core/group.h"
-#include "client/core/job.h"
+#include "client/object/group.h"
+#include "client/process/job.h"
+#include "client/progress/calls.h"
 
 #include <stdlib.h>
 

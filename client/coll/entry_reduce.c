@@ -10,7 +10,7 @@
 #include "client/coll/coll.h"
 #include "client/coll/inter.h"
 #include "client/coll/request.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 
 /* Scans are defined on intracommunicators only (MPI-5.0 section 6.11). */
 static int check_scan(const struct op *op, const struct datatype *type, const struct comm *comm)

@@ -3,8 +3,8 @@
 
 #include "client/coll/ordered.h"
 #include "client/coll/span.h"
-#include "client/core/group.h"
-#include "client/core/job.h"
+#include "client/object/group.h"
+#include "client/process/job.h"
 
 #define LINEAR_WINDOW 32 /* transfers under way at a time in linear exchanges */
 

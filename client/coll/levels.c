@@ -2,8 +2,8 @@
 #include "client/coll/levels.h"
 
 #include "client/coll/coll.h"
-#include "client/core/group.h"
-#include "client/core/job.h"
+#include "client/object/group.h"
+#include "client/process/job.h"
 
 #include <stdint.h>
 #include <stdlib.h>

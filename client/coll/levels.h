@@ -9,7 +9,7 @@
  * taken in between and passed on. Each edge of a tree joins the two nodes that are nearest to one
  * another, so ranks on a gateway do the passing on where there are some.
  *
- * Built from the facts of the job (client/core/job.h) alone, hence equal on all members of the
+ * Built from the facts of the job (client/process/job.h) alone, hence equal on all members of the
  * communicator. Used by hierarchy.c, with the library lock held.
  */
 #ifndef MOTET_CLIENT_COLL_LEVELS_H

@@ -10,8 +10,8 @@
 
 #include "client/abi/semantics.h"
 #include "client/coll/op_family.h"
-#include "client/core/err.h"
-#include "client/core/handle.h"
+#include "client/object/err.h"
+#include "client/object/handle.h"
 
 struct predefined_op {
     MPI_Op handle;

@@ -18,8 +18,8 @@
 
 #include "mpi.h"
 
-#include "client/core/object.h"
 #include "client/datatype/datatype.h"
+#include "client/object/object.h"
 
 /* inout[i] = in[i] op inout[i] for i < n. The buffers do not overlap. */
 typedef void (*op_loop)(const void *restrict in, void *restrict inout, size_t n);

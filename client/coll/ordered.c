@@ -2,8 +2,8 @@
 #include "client/coll/ordered.h"
 
 #include "client/coll/span.h"
-#include "client/core/group.h"
-#include "client/core/job.h"
+#include "client/object/group.h"
+#include "client/process/job.h"
 
 /* Partial results at a node; and a piece, long against the time that two distant ranks take to
  * agree on a transfer. */

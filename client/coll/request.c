@@ -3,10 +3,10 @@
 
 #include "client/coll/coll.h"
 #include "client/coll/shared.h"
-#include "client/core/async.h"
-#include "client/core/calls.h"
-#include "client/core/err.h"
-#include "client/core/progress.h"
+#include "client/object/err.h"
+#include "client/progress/async.h"
+#include "client/progress/calls.h"
+#include "client/progress/progress.h"
 
 #include <stdlib.h>
 

@@ -3,11 +3,11 @@
 
 #include "client/coll/coll.h"
 #include "client/coll/shared.h"
-#include "client/core/err.h"
-#include "client/core/lane.h"
-#include "client/link/exchange.h"
+#include "client/object/err.h"
 #include "client/p2p/board.h"
 #include "client/p2p/p2p.h"
+#include "client/progress/vci.h"
+#include "client/transport/exchange.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -832,7 +832,7 @@ bool schedule_advance(struct schedule *s)
     if (at_end)
         finish_all(s);
     if (s->record && (at_end || s->next_step != first))
-        board_hide(lane_table[0].engine, &s->record); /* what it waited for has come */
+        board_hide(vci_table[0].engine, &s->record); /* what it waited for has come */
     s->advancing = false;
     return at_end;
 }

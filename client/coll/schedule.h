@@ -19,10 +19,10 @@
 #define MOTET_CLIENT_COLL_SCHEDULE_H
 
 #include "client/coll/op.h"
-#include "client/core/comm.h"
-#include "client/core/progress.h"
-#include "client/core/request.h"
 #include "client/datatype/datatype.h"
+#include "client/object/comm.h"
+#include "client/progress/progress.h"
+#include "client/progress/request.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -128,8 +128,8 @@ void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count,
 void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count count,
                      struct datatype *type, struct op *op);
 
-/* ---- the exchange of a node (client/link/exchange.h); members are ranks of the view, `sh` is one
- * step of it
+/* ---- the exchange of a node (client/transport/exchange.h); members are ranks of the view, `sh` is
+ * one step of it
  * ---- */
 
 struct shared {

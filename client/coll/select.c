@@ -5,7 +5,7 @@
 #include "client/coll/levels.h"
 #include "client/coll/shared.h"
 #include "client/coll/table.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/shared.h"
 
-#include "client/core/group.h"
-#include "client/core/job.h"
-#include "client/core/lane.h"
-#include "client/link/exchange.h"
+#include "client/object/group.h"
 #include "client/p2p/board.h"
 #include "client/p2p/p2p.h"
+#include "client/process/job.h"
+#include "client/progress/vci.h"
+#include "client/transport/exchange.h"
 
 #include <stdlib.h>
 
@@ -148,13 +148,13 @@ static void leave(struct waiter *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    board_hide(lane_table[0].engine, &w->record);
+    board_hide(vci_table[0].engine, &w->record);
 }
 
 void shared_show(const struct shared *sh, int member, struct queue_record **record)
 {
     int rank = sh->comm->coll->members[member];
-    board_show_wait(lane_table[0].engine, record, sh->comm->context_id + P2P_CONTEXT_COLL, rank,
+    board_show_wait(vci_table[0].engine, record, sh->comm->context_id + P2P_CONTEXT_COLL, rank,
                     sh->comm->group->procs[rank], sh->tag);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Collectives through the shared memory of a node: which communicator has a slot of the exchange
- * (client/link/exchange.h), waiting for its steps, and the algorithms over it.
+ * (client/transport/exchange.h), waiting for its steps, and the algorithms over it.
  *
  * The members of a communicator agree on a slot along with the context id (client/comm/context.c
  * offers and settles); those that find none free send messages. Blocking and nonblocking operations

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/table.h"
 
-#include "client/core/err.h"
+#include "client/object/err.h"
 
 #include <jansson.h>
 #include <limits.h>

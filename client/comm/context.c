@@ -4,8 +4,8 @@
 #include "base/hash.h"
 #include "client/coll/coll.h"
 #include "client/coll/shared.h"
-#include "client/core/err.h"
-#include "client/core/lane.h"
+#include "client/object/err.h"
+#include "client/progress/vci.h"
 
 #include <assert.h>
 
@@ -44,7 +44,7 @@ void context_give_back(uint32_t id)
         return;
     used[index / IDS_PER_WORD] &= ~(UINT64_C(1) << index % IDS_PER_WORD);
     shared_give_back(id);
-    lane_give_back(id);
+    vci_give_back(id);
 }
 
 static void release_of(struct comm *comm)
@@ -78,7 +78,7 @@ void context_offer(struct context_try *t)
     t->attempt++;
     t->holds = !is_on_offer(t->word);
     t->vote[0] = t->holds ? ~used[t->word] : 0;
-    t->vote[1] = t->holds ? FREE_OF_COLLISIONS | lane_offer() : 0;
+    t->vote[1] = t->holds ? FREE_OF_COLLISIONS | vci_offer() : 0;
     if (t->holds)
         set_on_offer(t->word, true);
     t->vote[2] = t->vote[3] = 0;
@@ -104,7 +104,7 @@ int context_settle(struct context_try *t)
         t->id = (t->word * IDS_PER_WORD + bit) * ID_STEP;
         if (t->with_slot) {
             shared_settle(t->vote[2], t->vote[3], t->id);
-            lane_settle(t->vote[1], t->id);
+            vci_settle(t->vote[1], t->id);
         }
         return MPI_SUCCESS;
     }

@@ -8,10 +8,10 @@
 #include "client/coll/coll.h"
 #include "client/comm/context.h"
 #include "client/comm/split.h"
-#include "client/core/err.h"
-#include "client/core/errhandler.h"
-#include "client/core/info.h"
-#include "client/core/session.h"
+#include "client/object/err.h"
+#include "client/object/errhandler.h"
+#include "client/object/info.h"
+#include "client/object/session.h"
 
 #include <limits.h>
 #include <stdlib.h>

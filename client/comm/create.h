@@ -5,8 +5,8 @@
 #ifndef MOTET_CLIENT_COMM_CREATE_H
 #define MOTET_CLIENT_COMM_CREATE_H
 
-#include "client/core/comm.h"
-#include "client/core/group.h"
+#include "client/object/comm.h"
+#include "client/object/group.h"
 
 /* A communicator under an agreed id, with the parent's error handler, and for an intercommunicator
  * (remote_group not NULL) its local one. No user handle yet. References to the groups are taken. On

@@ -10,10 +10,10 @@
 #include "client/coll/request.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
-#include "client/core/attr.h"
-#include "client/core/err.h"
-#include "client/core/info.h"
-#include "client/core/topo.h"
+#include "client/object/attr.h"
+#include "client/object/err.h"
+#include "client/object/info.h"
+#include "client/object/topo.h"
 
 #include <stdlib.h>
 

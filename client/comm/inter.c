@@ -4,7 +4,7 @@
 #include "client/coll/coll.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/comm/pset.h"
 
-#include "client/core/err.h"
-#include "client/core/job.h"
+#include "client/object/err.h"
+#include "client/process/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #ifndef MOTET_CLIENT_COMM_PSET_H
 #define MOTET_CLIENT_COMM_PSET_H
 
-#include "client/core/group.h"
+#include "client/object/group.h"
 
 int pset_count(void);
 

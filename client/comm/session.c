@@ -5,17 +5,17 @@
  * All sessions and the world model share one instance of the library (init.c); a session is a user
  * of it with an error handler, a thread level and a buffer of its own.
  */
-#include "client/core/session.h"
+#include "client/object/session.h"
 
 #include "client/abi/semantics.h"
 #include "client/comm/init.h"
 #include "client/comm/pset.h"
-#include "client/core/err.h"
-#include "client/core/errhandler.h"
-#include "client/core/group.h"
-#include "client/core/handle.h"
-#include "client/core/info.h"
-#include "client/core/lock.h"
+#include "client/object/err.h"
+#include "client/object/errhandler.h"
+#include "client/object/group.h"
+#include "client/object/handle.h"
+#include "client/object/info.h"
+#include "client/progress/lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,10 +13,10 @@
 #include "client/comm/context.h"
 #include "client/comm/create.h"
 #include "client/comm/pset.h"
-#include "client/core/err.h"
-#include "client/core/hardware.h"
-#include "client/core/info.h"
-#include "client/core/job.h"
+#include "client/object/err.h"
+#include "client/object/info.h"
+#include "client/process/hardware.h"
+#include "client/process/job.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MOTET_CLIENT_COMM_SPLIT_H
 #define MOTET_CLIENT_COMM_SPLIT_H
 
-#include "client/core/comm.h"
+#include "client/object/comm.h"
 
 /* color: not negative or MPI_UNDEFINED. Intercommunicators as well. *ret_newcomm is NULL for
  * MPI_UNDEFINED. */

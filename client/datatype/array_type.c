@@ -8,8 +8,8 @@
  * it, so that the next one can count in units of it. The types in between have no handle.
  */
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
 #include "client/datatype/construct.h"
+#include "client/object/err.h"
 
 static int check_order(int order)
 {

@@ -7,7 +7,7 @@
 #include "client/datatype/construct.h"
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 
 static int too_large(const char *what, MPI_Count value, MPI_Count extent)
 {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
 #include "client/datatype/construct.h"
+#include "client/object/err.h"
 
 struct type_contents *contents_new(int combiner, bool large, size_t n_types)
 {

@@ -15,8 +15,8 @@
 
 #include "mpi.h"
 
-#include "client/core/intvec.h"
 #include "client/datatype/datatype.h"
+#include "client/object/intvec.h"
 
 struct number_list {
     MPI_Count *values;

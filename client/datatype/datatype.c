@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/attr.h"
-#include "client/core/err.h"
-#include "client/core/handle.h"
-#include "client/core/lane.h"
 #include "client/datatype/construct.h"
 #include "client/datatype/layout.h"
+#include "client/object/attr.h"
+#include "client/object/err.h"
+#include "client/object/handle.h"
+#include "client/progress/vci.h"
 
 static void destroy(struct object *object)
 {
@@ -33,8 +33,8 @@ static void destroy(struct object *object)
 
 void type_last_unref(struct datatype *type)
 {
-    if (lane_alone())
-        lane_bury(&type->obj, destroy);
+    if (vci_alone())
+        vci_bury(&type->obj, destroy);
     else
         destroy(&type->obj);
 }

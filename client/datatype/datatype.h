@@ -22,8 +22,8 @@
 
 #include "mpi.h"
 
-#include "client/core/handle.h"
-#include "client/core/object.h"
+#include "client/object/handle.h"
+#include "client/object/object.h"
 
 struct attr_table;
 struct layout;

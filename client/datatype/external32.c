@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
 #include "client/datatype/type_map.h"
+#include "client/object/err.h"
 
 /* Bytes of a long double that mean something; the padding of the x87 form is written as 0. */
 #if LDBL_MANT_DIG == 64

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
-#include "client/core/handle.h"
 #include "client/datatype/construct.h"
+#include "client/object/err.h"
+#include "client/object/handle.h"
 
 struct sized_type {
     int typeclass;

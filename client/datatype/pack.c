@@ -4,8 +4,8 @@
  * cursor, without any header, the same for all communicators.
  */
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
 #include "client/datatype/datatype.h"
+#include "client/object/err.h"
 
 int mpi_pack_size(MPI_Count incount, struct datatype *datatype, struct comm *comm,
                   MPI_Count *ret_size)

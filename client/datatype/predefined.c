@@ -12,10 +12,10 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "client/core/err.h"
-#include "client/core/handle.h"
 #include "client/datatype/construct.h"
 #include "client/datatype/datatype.h"
+#include "client/object/err.h"
+#include "client/object/handle.h"
 
 struct basic_info {
     MPI_Datatype handle;

@@ -7,8 +7,8 @@
  * MPI_UNDEFINED.
  */
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
 #include "client/datatype/datatype.h"
+#include "client/object/err.h"
 
 int mpi_type_size(struct datatype *datatype, MPI_Count *ret_size)
 {

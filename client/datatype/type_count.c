@@ -6,9 +6,9 @@
  * The idea: whole elements by division, and one descent through the map for the last, partial one.
  */
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
-#include "client/core/status.h"
 #include "client/datatype/type_map.h"
+#include "client/object/err.h"
+#include "client/progress/status.h"
 
 static MPI_Count elements_in_struct(const struct type_map *map, MPI_Count n_bytes,
                                     MPI_Count *ret_rest);

@@ -12,8 +12,8 @@
 
 #include <stdlib.h>
 
-#include "client/core/err.h"
 #include "client/datatype/layout.h"
+#include "client/object/err.h"
 
 /* Types are walked recursively, so their nesting is bounded; real programs stay below ten. */
 #define TYPE_MAX_DEPTH 1000

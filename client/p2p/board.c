@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "client/link/link.h"
 #include "client/p2p/transfer.h"
+#include "client/transport/transport.h"
 
 static struct queue_record *records;
 static uint32_t n_records;
@@ -15,10 +15,10 @@ void board_init(struct engine *e)
     list_init(&e->deferred);
     e->n_returned = e->max_returned = 0;
     e->returned = NULL;
-    records = link_self.base
-                  ? segment_board_at(link_self.base, &link_self.layout, link_self.local_rank)
-                  : NULL;
-    n_records = link_self.base ? link_self.layout.shape.board_records : 0;
+    records = transport_self.base ? segment_board_at(transport_self.base, &transport_self.layout,
+                                                     transport_self.local_rank)
+                                  : NULL;
+    n_records = transport_self.base ? transport_self.layout.shape.board_records : 0;
 }
 
 void board_deinit(struct engine *e)
@@ -34,12 +34,12 @@ static struct queue_record *take(struct engine *e)
         return &records[e->returned[--e->n_returned]];
     if (n_records == 0)
         return NULL;
-    /* One that nobody has used yet. Lanes share the counter, which never falls. */
-    uint32_t high = atomic_load_explicit(&link_self.me->board_high, memory_order_relaxed);
+    /* One that nobody has used yet. VCIs share the counter, which never falls. */
+    uint32_t high = atomic_load_explicit(&transport_self.me->board_high, memory_order_relaxed);
     do
         if (high >= n_records)
             return NULL;
-    while (!atomic_compare_exchange_weak_explicit(&link_self.me->board_high, &high, high + 1,
+    while (!atomic_compare_exchange_weak_explicit(&transport_self.me->board_high, &high, high + 1,
                                                   memory_order_release, memory_order_relaxed));
     return &records[high];
 }
@@ -117,7 +117,7 @@ struct queue_record *board_of(uint32_t local_rank, uint32_t index)
 {
     if (index == 0 || index > n_records)
         return NULL;
-    return segment_board_at(link_self.base, &link_self.layout, local_rank) + index - 1;
+    return segment_board_at(transport_self.base, &transport_self.layout, local_rank) + index - 1;
 }
 
 void board_hide(struct engine *e, struct queue_record **record)
@@ -154,7 +154,7 @@ static void add(_Atomic uint64_t *counter, uint64_t *n)
 
 void board_publish(struct engine *e)
 {
-    struct segment_rank *me = link_self.me;
+    struct segment_rank *me = transport_self.me;
 
     list_foreach_safe(it, &e->deferred) {
         list_remove(it);

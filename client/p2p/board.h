@@ -38,7 +38,7 @@ void board_hide(struct engine *e, struct queue_record **record);
 /* Remembers a blocking receive for board_publish; it must be removed (list_remove of t->link)
  * before it completes. */
 void board_defer(struct transfer *t);
-/* Shows every receive that was deferred, and adds what a lane has counted to the rank's
+/* Shows every receive that was deferred, and adds what a vci has counted to the rank's
  * counters. */
 void board_publish(struct engine *e);
 

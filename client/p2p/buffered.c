@@ -15,10 +15,10 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
-#include "client/core/progress.h"
-#include "client/core/session.h"
+#include "client/object/err.h"
+#include "client/object/session.h"
 #include "client/p2p/transfer.h"
+#include "client/progress/progress.h"
 
 struct buffer_pool {
     void *address;
@@ -82,8 +82,8 @@ static void leave_pool(struct object *object)
 /* The pool belongs to whoever holds the library lock. */
 static void message_destroy(struct request *r)
 {
-    if (lane_alone())
-        lane_bury(&r->obj, leave_pool);
+    if (vci_alone())
+        vci_bury(&r->obj, leave_pool);
     else
         leave_pool(&r->obj);
 }

@@ -12,9 +12,9 @@
 
 static uint32_t n_engines;
 
-static int poll(struct lane *lane)
+static int poll(struct vci *vci)
 {
-    struct engine *e = lane->engine;
+    struct engine *e = vci->engine;
     int n = e->inbox.rings ? inbox_poll(&e->inbox) : 0;
 
     if (e->n_waiting > 0)
@@ -24,41 +24,41 @@ static int poll(struct lane *lane)
     return n;
 }
 
-static bool has_news(struct lane *lane)
+static bool has_news(struct vci *vci)
 {
-    return lane->engine->inbox.rings && inbox_has_news(&lane->engine->inbox);
+    return vci->engine->inbox.rings && inbox_has_news(&vci->engine->inbox);
 }
 
 /* The sender of a joint copy does not ring when its last chunk is done, and nobody rings for room
  * in a ring. */
-static bool impatient(struct lane *lane)
+static bool impatient(struct vci *vci)
 {
-    return lane->engine->n_waiting > 0 || lane->engine->n_joining > 0;
+    return vci->engine->n_waiting > 0 || vci->engine->n_joining > 0;
 }
 
-static void idle(struct lane *lane)
+static void idle(struct vci *vci)
 {
-    board_publish(lane->engine);
+    board_publish(vci->engine);
 }
 
-static const struct lane_ops ops = {
+static const struct vci_ops ops = {
     .poll = poll, .has_news = has_news, .impatient = impatient, .idle = idle};
 
-static int make(struct lane *lane)
+static int make(struct vci *vci)
 {
-    struct engine *e = lane->engine = calloc(1, sizeof *e);
+    struct engine *e = vci->engine = calloc(1, sizeof *e);
 
     if (!e)
         return MPI_ERR_NO_MEM;
-    e->lane = lane;
-    e->shares_sent = request_init_sent(&e->sent, lane->index != 0 ? lane : NULL);
+    e->vci = vci;
+    e->shares_sent = request_init_sent(&e->sent, vci->index != 0 ? vci : NULL);
     rendezvous_init(e);
     joint_init(e);
     board_init(e);
     if (match_init(&e->match) || outbound_init(e))
         return MPI_ERR_NO_MEM;
-    if (link_self.base && (outbox_init(&e->outbox, lane->index) ||
-                           inbox_init(&e->inbox, lane->index, inbound_message, e)))
+    if (transport_self.base && (outbox_init(&e->outbox, vci->index) ||
+                                inbox_init(&e->inbox, vci->index, inbound_message, e)))
         return MPI_ERR_NO_MEM;
     return MPI_SUCCESS;
 }
@@ -67,21 +67,21 @@ int engine_init(void)
 {
     int err = MPI_SUCCESS;
 
-    n_engines = link_self.base ? link_self.layout.shape.n_lanes : 1;
+    n_engines = transport_self.base ? transport_self.layout.shape.n_vcis : 1;
     for (uint32_t i = 0; !err && i < n_engines; i++)
-        err = make(&lane_table[i]);
-    lane_ops = &ops;
+        err = make(&vci_table[i]);
+    vci_ops = &ops;
     return err;
 }
 
 void engine_deinit(void)
 {
-    lane_ops = NULL;
+    vci_ops = NULL;
     for (uint32_t i = 0; i < n_engines; i++) {
-        struct engine *e = lane_table[i].engine;
+        struct engine *e = vci_table[i].engine;
         if (!e)
             continue;
-        if (link_self.base) {
+        if (transport_self.base) {
             board_publish(e);
             inbox_deinit(&e->inbox);
             outbox_deinit(&e->outbox);
@@ -93,7 +93,7 @@ void engine_deinit(void)
         transfer_deinit(e);
         request_deinit_sent(&e->sent);
         free(e);
-        lane_table[i].engine = NULL;
+        vci_table[i].engine = NULL;
     }
     n_engines = 0;
 }

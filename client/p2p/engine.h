@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine: all that the point-to-point layer keeps for one lane (client/core/lane.h): rings,
+ * The engine: all that the point-to-point layer keeps for one vci (client/progress/vci.h): rings,
  * match tables, peers, transfers, rendezvous, records on the board. Whoever calls anything that
- * takes an engine, or a transfer, peer or message of it, holds the lane's lock.
+ * takes an engine, or a transfer, peer or message of it, holds the vci's lock.
  *
  * Engine 0 talks to every rank, the others only to ranks of this node.
  */
@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "client/core/comm.h"
-#include "client/core/lane.h"
-#include "client/core/request.h"
-#include "client/link/link.h"
+#include "client/object/comm.h"
 #include "client/p2p/match.h"
+#include "client/progress/request.h"
+#include "client/progress/vci.h"
+#include "client/transport/transport.h"
 
 struct peer;
 struct pool_chunk;
@@ -24,7 +24,7 @@ struct rendezvous_number;
 struct transfer;
 
 struct engine {
-    struct lane *lane;
+    struct vci *vci;
     struct inbox inbox;
     struct outbox outbox;
     struct match match;
@@ -59,27 +59,27 @@ struct engine {
     uint32_t *returned, n_returned, max_returned;
     struct list deferred;
 
-    /* Added to the rank's counters when it waits; lane 0 counts there at once. */
+    /* Added to the rank's counters when it waits; vci 0 counts there at once. */
     uint64_t sent_msgs, sent_bytes, recv_msgs, recv_bytes, rendezvous_out, rendezvous_in;
 };
 
-/* Makes the engines of all lanes. 0 or MPI_ERR_NO_MEM. */
+/* Makes the engines of all vcis. 0 or MPI_ERR_NO_MEM. */
 int engine_init(void);
 void engine_deinit(void);
 
 static inline struct engine *engine_of(const struct comm *comm)
 {
-    return comm->lane->engine;
+    return comm->vci->engine;
 }
 
 static inline void engine_enter(struct engine *e)
 {
-    lane_take(e->lane);
+    vci_take(e->vci);
 }
 
 static inline void engine_leave(struct engine *e)
 {
-    lane_give(e->lane);
+    vci_give(e->vci);
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/core/err.h"
+#include "client/object/err.h"
 #include "client/p2p/board.h"
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
@@ -33,12 +33,12 @@ struct early_message {
 
 static inline void count_received(struct engine *e, uint64_t bytes)
 {
-    if (__builtin_expect(e->lane->index != 0, 0)) {
+    if (__builtin_expect(e->vci->index != 0, 0)) {
         e->recv_msgs++;
         e->recv_bytes += bytes;
         return;
     }
-    struct segment_rank *me = link_self.me;
+    struct segment_rank *me = transport_self.me;
     atomic_store_explicit(&me->recv_msgs,
                           atomic_load_explicit(&me->recv_msgs, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -90,7 +90,7 @@ static void keep_unexpected(const struct envelope *e)
     struct unexpected *u = malloc(sizeof *u + len);
     if (!u) {
         fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n",
-                link_self.world_rank, len, e->src_world);
+                transport_self.world_rank, len, e->src_world);
         abort();
     }
     *u = (struct unexpected){
@@ -135,7 +135,7 @@ static void keep_early(struct peer *p, const struct envelope *e)
 
     if (!m) {
         fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n",
-                link_self.world_rank, e->len, e->src_world);
+                transport_self.world_rank, e->len, e->src_world);
         abort();
     }
     m->envelope = *e;
@@ -259,7 +259,7 @@ void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot
 
 void inbound_take_own(struct transfer *t, struct transfer *send)
 {
-    matched(t, link_self.world_rank, send->base.comm->rank, send->tag);
+    matched(t, transport_self.world_rank, send->base.comm->rank, send->tag);
     int error = transfer_check_length(t, send->bytes);
     t->base.bytes = datatype_copy(send->buf, send->count, send->type, t->buf, t->count, t->type);
     transfer_complete(t, error);
@@ -272,7 +272,7 @@ void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
     switch (u->kind) {
     case UNEXPECTED_EAGER:
         deliver_eager(t, u->src_world, u->match.source, u->match.tag, u->payload, u->len);
-        if (u->src_world != link_self.world_rank)
+        if (u->src_world != transport_self.world_rank)
             outbound_owe(peer_get(t->engine, u->src_world), u->len + PEER_EAGER_OVERHEAD);
         break;
     case UNEXPECTED_RTS:

@@ -3,10 +3,10 @@
 
 #include <sys/uio.h>
 
-#include "client/core/progress.h"
 #include "client/p2p/board.h"
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
+#include "client/progress/progress.h"
 
 /* Below this the hand-shake costs more than the second core brings (bench/run --only node). Who
  * waits for several messages, or takes part in a collective, does well without it up to the second
@@ -139,13 +139,13 @@ static void complete(struct transfer *t)
 /* Chunks the sender has finished, or JOINT_FAILED. */
 static uint32_t sender_done(const struct transfer *t)
 {
-    struct queue_record *r = board_of(link_world(t->world)->local, t->joint_record);
+    struct queue_record *r = board_of(transport_world(t->world)->local, t->joint_record);
     return atomic_load_explicit(&r->joint_done, memory_order_acquire);
 }
 
 bool joint_receive(struct transfer *t, struct peer *p, const struct msg_rts *rts)
 {
-    struct queue_record *r = board_of(link_world(p->world)->local, rts->record);
+    struct queue_record *r = board_of(transport_world(p->world)->local, rts->record);
     uint32_t n = n_chunks(t->total), own = 0, chunk;
 
     if (!r || t->moved > 0 || !datatype_is_run(t->type, t->count) || n < 2)

@@ -37,12 +37,12 @@ static void mark_busy(struct peer *p)
 
 static inline void count_sent(struct engine *e, uint64_t bytes)
 {
-    if (__builtin_expect(e->lane->index != 0, 0)) {
+    if (__builtin_expect(e->vci->index != 0, 0)) {
         e->sent_msgs++;
         e->sent_bytes += bytes;
         return;
     }
-    struct segment_rank *me = link_self.me;
+    struct segment_rank *me = transport_self.me;
     /* One writer: plain read, relaxed store. */
     atomic_store_explicit(&me->sent_msgs,
                           atomic_load_explicit(&me->sent_msgs, memory_order_relaxed) + 1,
@@ -62,7 +62,7 @@ static inline void publish(struct peer *p, struct ring_producer *ring, struct ri
     slot->tag = tag;
     if (p->local) {
         slot->flags = 0;
-        if (__builtin_expect(p->engine->lane->index == 0, 1))
+        if (__builtin_expect(p->engine->vci->index == 0, 1))
             outbox_needs_channel = false;
     } else {
         outbox_needs_channel = true;
@@ -204,7 +204,7 @@ void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void
     struct control_message *kept = malloc(sizeof *kept);
     if (!kept) {
         fprintf(stderr, "motet: rank %u: no memory for a message to rank %u\n",
-                link_self.world_rank, p->world);
+                transport_self.world_rank, p->world);
         abort();
     }
     *kept = m;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/p2p/p2p.h"
 
-#include "client/core/err.h"
+#include "client/object/err.h"
 #include "client/p2p/outbound.h"
 #include "client/p2p/transfer.h"
 
 int p2p_init(void)
 {
-    int err = lane_init(link_self.base ? link_self.layout.shape.n_lanes : 1);
+    int err = vci_init(transport_self.base ? transport_self.layout.shape.n_vcis : 1);
 
     if (err)
         return err;
@@ -56,7 +56,7 @@ static inline bool send_short(const void *buf, MPI_Count count, struct datatype 
     if (__builtin_expect(dest < 0, 0))
         return false;
     uint32_t world = (uint32_t)comm_peers(comm)->procs[dest];
-    if (world == link_self.world_rank)
+    if (world == transport_self.world_rank)
         return false;
     struct engine *e = engine_of(comm);
     engine_enter(e);

@@ -2,7 +2,7 @@
 /*
  * Point-to-point communication, as the layers above use it. The MPI functions themselves are in
  * send.c, recv.c, probe.c, persistent.c and buffered.c. Called with the library lock held, or with
- * that of the communicator's lane alone (client/core/lane.h); blocking calls give it up between
+ * that of the communicator's vci alone (client/progress/vci.h); blocking calls give it up between
  * polls.
  *
  * Protocols (eager.c, rendezvous.c): up to 32 bytes ride in the ring's slot; up to the eager limit
@@ -16,9 +16,9 @@
 
 #include <stdbool.h>
 
-#include "client/core/comm.h"
-#include "client/core/request.h"
 #include "client/datatype/datatype.h"
+#include "client/object/comm.h"
+#include "client/progress/request.h"
 
 enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY };
 

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
-#include "client/core/progress.h"
+#include "client/object/err.h"
 #include "client/p2p/transfer.h"
+#include "client/progress/progress.h"
 
 /* Tags of parts lie below this: clear of the wildcards. */
 #define LAST_TAG (-1000)

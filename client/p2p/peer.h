@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "client/link/link.h"
 #include "client/p2p/engine.h"
+#include "client/transport/transport.h"
 #include "proto/msg.h"
 
 /* Eager bytes a rank may have outstanding at another one before they find their receives. Bounds
@@ -54,9 +54,10 @@ static inline struct peer *peer_get(struct engine *e, uint32_t world)
 /* Process id of a rank of this node. */
 static inline int32_t peer_pid(const struct peer *p)
 {
-    return atomic_load_explicit(
-        &segment_rank_at(link_self.base, &link_self.layout, link_world(p->world)->local)->pid,
-        memory_order_relaxed);
+    return atomic_load_explicit(&segment_rank_at(transport_self.base, &transport_self.layout,
+                                                 transport_world(p->world)->local)
+                                     ->pid,
+                                memory_order_relaxed);
 }
 
 /* Ring towards it now, NULL while there is no way. */

@@ -2,7 +2,7 @@
 /* Persistent sends and receives (MPI-5.0 section 3.9): transfers that are set up once and started
  * again and again. */
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 #include "client/p2p/transfer.h"
 
 static int init(enum transfer_dir dir, enum p2p_mode mode, void *buf, MPI_Count count,

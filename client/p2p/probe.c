@@ -7,14 +7,14 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
-#include "client/core/group.h"
-#include "client/core/handle.h"
-#include "client/core/progress.h"
-#include "client/core/status.h"
+#include "client/object/err.h"
+#include "client/object/group.h"
+#include "client/object/handle.h"
 #include "client/p2p/board.h"
 #include "client/p2p/inbound.h"
 #include "client/p2p/transfer.h"
+#include "client/progress/progress.h"
+#include "client/progress/status.h"
 
 struct message {
     struct object obj;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
-#include "client/core/progress.h"
+#include "client/object/err.h"
 #include "client/p2p/transfer.h"
+#include "client/progress/progress.h"
 
 int mpi_send(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
              struct comm *comm)

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/core/async.h"
-#include "client/core/err.h"
-#include "client/core/handle.h"
-#include "client/link/link.h"
+#include "client/object/err.h"
+#include "client/object/handle.h"
 #include "client/p2p/board.h"
 #include "client/p2p/inbound.h"
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
+#include "client/progress/async.h"
+#include "client/transport/transport.h"
 
 /* Transfers made at once. They are never given back to the allocator before the end: the pool is as
  * large as the most that were ever in use. */
@@ -34,7 +34,7 @@ static bool pool_grow(struct engine *e)
     e->chunks = c;
     for (int i = 0; i < POOL_CHUNK; i++) {
         struct transfer *t = &c->transfers[i];
-        /* A place for good makes a new handle cheap, and in further lanes one that needs no library
+        /* A place for good makes a new handle cheap, and in further vcis one that needs no library
          * lock. */
         request_init(&t->base, &transfer_ops, NULL, false);
         handle_reserve(&t->base.obj);
@@ -123,7 +123,7 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
     e->free_transfers = t->buf;
 
     request_renew(&t->base, persistent ? &persistent_ops : &transfer_ops, comm, persistent);
-    t->base.lane = e->lane->index != 0 ? e->lane : NULL;
+    t->base.vci = e->vci->index != 0 ? e->vci : NULL;
     comm_ref(comm);
     type_ref(type);
     t->dir = dir;
@@ -218,7 +218,7 @@ static void send_to_self(struct transfer *t)
     *u = (struct unexpected){
         .match = {.context = t->context, .source = t->base.comm->rank, .tag = t->tag},
         .kind = copy ? UNEXPECTED_EAGER : UNEXPECTED_SELF,
-        .src_world = link_self.world_rank,
+        .src_world = transport_self.world_rank,
         .len = (uint32_t)len,
         .bytes = t->bytes,
         .self = t,
@@ -235,7 +235,7 @@ void transfer_start_send(struct transfer *t)
 {
     if (t->rank == MPI_PROC_NULL)
         transfer_complete(t, MPI_SUCCESS);
-    else if (t->world == link_self.world_rank)
+    else if (t->world == transport_self.world_rank)
         send_to_self(t);
     else
         outbound_send(peer_get(t->engine, t->world), t);

@@ -7,15 +7,15 @@
 #define MOTET_CLIENT_P2P_TRANSFER_H
 
 #include "base/list.h"
-#include "client/core/async.h"
-#include "client/core/comm.h"
-#include "client/core/group.h"
-#include "client/core/request.h"
 #include "client/datatype/datatype.h"
+#include "client/object/comm.h"
+#include "client/object/group.h"
 #include "client/p2p/board.h"
 #include "client/p2p/engine.h"
 #include "client/p2p/match.h"
 #include "client/p2p/p2p.h"
+#include "client/progress/async.h"
+#include "client/progress/request.h"
 #include "proto/queue.h"
 
 enum transfer_dir { TRANSFER_SEND, TRANSFER_RECV };
@@ -29,7 +29,7 @@ struct transfer {
                     */
     bool sole;     /* send: the application waits for this message and no other */
     bool posted;   /* receive: in the match table */
-    bool helped;   /* the helper thread may advance it (client/core/async.h) */
+    bool helped;   /* the helper thread may advance it (client/progress/async.h) */
     bool joint; /* in joint.c's list of offered sends or of receives that wait for the sender's last
                    chunks */
     int32_t rank; /* peer in comm_peers(comm), MPI_ANY_SOURCE or MPI_PROC_NULL */

@@ -3,7 +3,7 @@
  * fastest. */
 #include "client/abi/semantics.h"
 #include "client/comm/split.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 #include "client/topo/reorder.h"
 #include "client/topo/topo.h"
 

@@ -10,7 +10,7 @@
  * far is taken.
  */
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
  */
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 #include "client/topo/reorder.h"
 #include "client/topo/topo.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Graph topologies, known whole to every process (MPI-5.0 section 8.5.3). */
 #include "client/abi/semantics.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 #include "client/topo/reorder.h"
 #include "client/topo/topo.h"
 

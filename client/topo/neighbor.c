@@ -11,7 +11,7 @@
 #include "client/abi/semantics.h"
 #include "client/coll/coll.h"
 #include "client/coll/request.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 #include "client/topo/topo.h"
 
 /* `send` has one block for all neighbours (allgather) or one for each. */

@@ -6,9 +6,9 @@
 #include "client/coll/coll.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
-#include "client/core/err.h"
-#include "client/core/group.h"
-#include "client/core/job.h"
+#include "client/object/err.h"
+#include "client/object/group.h"
+#include "client/process/job.h"
 
 #include <stdlib.h>
 

@@ -6,8 +6,8 @@
 #ifndef MOTET_CLIENT_TOPO_TOPO_H
 #define MOTET_CLIENT_TOPO_TOPO_H
 
-#include "client/core/comm.h"
-#include "client/core/topo.h"
+#include "client/object/comm.h"
+#include "client/object/topo.h"
 
 /* The place of a rank of the old communicator in members[n] (NULL: identity), or MPI_UNDEFINED. */
 int topo_place(const int *members, int n, int rank);

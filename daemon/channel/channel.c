@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 
 #include "base/log.h"
-#include "daemon/channel/net_fault.h"
-#include "daemon/channel/net_frag.h"
 #include "daemon/channel/state.h"
+#include "daemon/net/net_fault.h"
+#include "daemon/net/net_frag.h"
 
 #define EVENTS_PER_TURN 64
 #define TX_PER_TURN     64u

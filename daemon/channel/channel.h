@@ -21,7 +21,7 @@
 
 #include "daemon/channel/cmd.h"
 #include "daemon/channel/count.h"
-#include "daemon/channel/net.h"
+#include "daemon/net/net.h"
 #include "proto/hop.h"
 
 struct hub;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/channel/net.h"
+#include "daemon/net/net.h"
 #include "proto/segment.h"
 
 struct channel;

@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "daemon/channel/block.h"
 #include "daemon/channel/channel.h"
-#include "daemon/channel/credit.h"
-#include "daemon/channel/flow.h"
 #include "daemon/channel/lane.h"
+#include "daemon/flow/credit.h"
+#include "daemon/flow/flow.h"
+#include "daemon/net/block.h"
 #include "proto/bell.h"
 #include "proto/wire.h"
 

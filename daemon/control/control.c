@@ -12,18 +12,18 @@
 #include "base/log.h"
 #include <event2/event.h>
 
-#include "daemon/control/cluster.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/cluster/mail.h"
+#include "daemon/cluster/mesh.h"
+#include "daemon/cluster/topology.h"
 #include "daemon/control/fabric.h"
-#include "daemon/control/home.h"
-#include "daemon/control/job.h"
-#include "daemon/control/mail.h"
-#include "daemon/control/mesh.h"
 #include "daemon/control/service.h"
-#include "daemon/control/session.h"
-#include "daemon/control/spawner.h"
-#include "daemon/control/status.h"
-#include "daemon/control/topology.h"
+#include "daemon/jobs/home.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/session.h"
+#include "daemon/jobs/spawner.h"
 #include "daemon/node.h"
+#include "daemon/status/status.h"
 #include "proto/control.pb-c.h"
 
 /* For packets that this node still has to pass on. */

@@ -11,9 +11,9 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/channel/channel.h"
-#include "daemon/control/cluster.h"
-#include "daemon/control/hops.h"
-#include "daemon/control/job.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/cluster/hops.h"
+#include "daemon/jobs/job.h"
 #include "daemon/node.h"
 
 /* A command that found its channel's ring full; they go out in order. */

@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "daemon/cluster/topology.h"
 #include "daemon/control/fabric.h"
-#include "daemon/control/home.h"
-#include "daemon/control/job.h"
-#include "daemon/control/topology.h"
+#include "daemon/jobs/home.h"
+#include "daemon/jobs/job.h"
 #include "daemon/node.h"
 
 #define MAX_SOCKETS 8

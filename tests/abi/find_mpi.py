@@ -105,7 +105,7 @@ def main():
                 text = package.read()
             with open(path, 'w', encoding='utf-8') as package:
                 package.write(text.replace(f'prefix={prefix}', f'prefix={root}'))
-        work = os.path.join(top, 'work')
+        work = os.path.join(top, '.programs')
         os.mkdir(work)
         for name in ('program.c', 'program.cc'):
             with open(os.path.join(work, name), 'w', encoding='ascii') as file:

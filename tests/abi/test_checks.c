@@ -8,13 +8,13 @@
  */
 #include "client/abi/check.h"
 #include "client/coll/op.h"
-#include "client/core/comm.h"
-#include "client/core/err.h"
-#include "client/core/errhandler.h"
-#include "client/core/group.h"
-#include "client/core/handle.h"
-#include "client/core/phase.h"
 #include "client/datatype/datatype.h"
+#include "client/object/comm.h"
+#include "client/object/err.h"
+#include "client/object/errhandler.h"
+#include "client/object/group.h"
+#include "client/object/handle.h"
+#include "client/process/phase.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

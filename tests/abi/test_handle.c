@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The handle table: look-up, reuse, wrong kinds, rubbish, integers, growth without moving. */
-#include "client/core/handle.h"
+#include "client/object/handle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "daemon/channel/count.h"
-#include "daemon/channel/credit.h"
+#include "daemon/flow/credit.h"
 
 #define MS CLOCK_NS_PER_MS
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/rand.h"
-#include "daemon/channel/flow.h"
+#include "daemon/flow/flow.h"
 
 #define MS    1000000ull
 #define WAY_A 0x010001u

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/rand.h"
-#include "daemon/channel/block.h"
-#include "daemon/channel/net_frag.h"
-#include "daemon/channel/net_sim.h"
+#include "daemon/net/block.h"
+#include "daemon/net/net_frag.h"
+#include "tests/sim/net_sim.h"
 
 #define PACKET     16464u
 #define BLOCKS     64u

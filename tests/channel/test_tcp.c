@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "daemon/channel/block.h"
-#include "daemon/channel/tcp.h"
+#include "daemon/net/block.h"
+#include "daemon/net/tcp.h"
 
 #define PACKET   16464u
 #define BLOCKS   64u

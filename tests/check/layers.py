@@ -18,22 +18,31 @@ SKIPPED = {'__pycache__', '.git', 'build', 'corpus'}
 
 # A file in the first column may include files below those in the second. The longest matching prefix decides. A trailing '/' is a
 # folder; without it a file name without its suffix. Folders that are not listed (tests, bench) may include anything.
-CLIENT_BASE = ['base/', 'proto/', 'client/link/']
-CLIENT_CORE = CLIENT_BASE + ['client/core/', 'client/datatype/']
+CLIENT_BASE = ['base/', 'proto/', 'client/transport/']
+CLIENT_CORE = CLIENT_BASE + ['client/process/', 'client/object/', 'client/progress/', 'client/datatype/']
 CLIENT_P2P = CLIENT_CORE + ['client/p2p/']
 CLIENT_COLL = CLIENT_P2P + ['client/coll/']
 CLIENT_UPPER = CLIENT_COLL + ['client/comm/', 'client/rma/', 'client/io/']
 CLIENT_TOP = CLIENT_UPPER + ['client/topo/', 'client/tool/']
+DAEMON_NET = ['base/', 'proto/', 'daemon/net/']
+DAEMON_FLOW = ['base/', 'proto/', 'daemon/flow/']
+DAEMON_CHANNEL = DAEMON_NET + DAEMON_FLOW + ['daemon/channel/']
+# Of the channels the control plane sees what is theirs to show: making them, commands and events, counters.
+DAEMON_CONTROL = ['base/', 'proto/', 'daemon/config', 'daemon/node', 'daemon/channel/channel', 'daemon/channel/cmd', 'daemon/channel/count',
+                  'daemon/net/net', 'daemon/cluster/', 'daemon/jobs/', 'daemon/status/', 'daemon/control/']
 MAY_INCLUDE = {
     'base/': ['base/'],
     'proto/': ['base/', 'proto/'],
-    'daemon/': ['base/', 'proto/', 'daemon/'],
-    'daemon/control/': ['base/', 'proto/', 'daemon/control/', 'daemon/channel/channel', 'daemon/channel/cmd', 'daemon/channel/count', 'daemon/config', 'daemon/node'],
-    'daemon/channel/': ['base/', 'proto/', 'daemon/channel/'],
+    'daemon/': DAEMON_CONTROL,
+    'daemon/net/': DAEMON_NET,
+    'daemon/flow/': DAEMON_FLOW,
+    'daemon/channel/': DAEMON_CHANNEL,
     'launcher/': ['base/', 'proto/', 'launcher/'],
     'client/': CLIENT_TOP + ['client/abi/', 'client/'],
-    'client/link/': CLIENT_BASE,
-    'client/core/': CLIENT_CORE,
+    'client/transport/': CLIENT_BASE,
+    'client/process/': CLIENT_CORE,
+    'client/object/': CLIENT_CORE,
+    'client/progress/': CLIENT_CORE,
     'client/datatype/': CLIENT_CORE,
     'client/p2p/': CLIENT_P2P,
     'client/coll/': CLIENT_COLL,
@@ -51,9 +60,9 @@ ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
 
 # An outside library's header (by prefix) and the only places that may name it.
 HOMES = {
-    'event2/': ['daemon/control/', 'daemon/main', 'daemon/node'],
-    'rdma/': ['daemon/channel/net_ofi', 'daemon/channel/ofi_load'],
-    'jansson.h': ['client/coll/table', 'daemon/control/status', 'launcher/motetctl'],
+    'event2/': ['daemon/cluster/', 'daemon/jobs/', 'daemon/status/', 'daemon/control/', 'daemon/main', 'daemon/node'],
+    'rdma/': ['daemon/net/net_ofi', 'daemon/net/ofi_load'],
+    'jansson.h': ['client/coll/table', 'daemon/status/', 'launcher/motetctl'],
     'systemd/': ['daemon/control/service', 'daemon/control/journal', 'base/log'],
 }
 
@@ -126,11 +135,13 @@ def self_test():
         'base/a.c': '#include "proto/ring.h"\n',
         'proto/a.c': '#include "daemon/config.h"\n',
         'client/p2p/a.c': '#include "client/coll/coll.h"\n',
-        'client/link/a.c': '#include "client/core/comm.h"\n',
-        'client/core/a.c': '#include "daemon/node.h"\n',
-        'daemon/channel/a.c': '#include "daemon/control/route.h"\n',
-        'daemon/control/a.c': '#include "daemon/channel/tx.h"\n',
-        'daemon/channel/b.c': '#include <rdma/fabric.h>\n',
+        'client/transport/a.c': '#include "client/object/comm.h"\n',
+        'client/object/a.c': '#include "daemon/node.h"\n',
+        'daemon/net/a.c': '#include "daemon/channel/tx.h"\n',
+        'daemon/flow/a.c': '#include "daemon/net/net.h"\n',
+        'daemon/channel/a.c': '#include "daemon/cluster/route.h"\n',
+        'daemon/jobs/a.c': '#include "daemon/channel/tx.h"\n',
+        'daemon/net/b.c': '#include <rdma/fabric.h>\n',
         'daemon/channel/c.c': '#include <event2/event.h>\n',
         'launcher/a.c': '#include "a.h"\n',
         'launcher/long.c': '\n' * 1000,
@@ -138,7 +149,7 @@ def self_test():
     good = {
         'daemon/control/a.c': '#include "daemon/channel/cmd.h"\n#include <event2/event.h>\n',
         'client/coll/a.c': '#include "client/p2p/p2p.h"\n#include "mpi.h"\n#include <string.h>\n',
-        'daemon/channel/net_ofi.c': '#include <rdma/fabric.h>\n',
+        'daemon/net/net_ofi.c': '#include <rdma/fabric.h>\n',
         'tests/unit/a.c': '#include "daemon/channel/tx.h"\n',
     }
     licence = '/* SPDX-License-Identifier: BSD-3-Clause */\n'

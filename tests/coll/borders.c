@@ -12,7 +12,7 @@
  */
 #include "fake_networks.h"
 
-#include "client/core/job.h"
+#include "client/process/job.h"
 
 #include <mpi.h>
 

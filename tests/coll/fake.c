@@ -16,15 +16,15 @@
  */
 #include "fake_networks.h"
 
-#include "client/core/async.h"
-#include "client/core/err.h"
-#include "client/core/group.h"
-#include "client/core/handle.h"
-#include "client/core/job.h"
-#include "client/core/progress.h"
-#include "client/core/request.h"
-#include "client/core/status.h"
+#include "client/object/err.h"
+#include "client/object/group.h"
+#include "client/object/handle.h"
 #include "client/p2p/p2p.h"
+#include "client/process/job.h"
+#include "client/progress/async.h"
+#include "client/progress/progress.h"
+#include "client/progress/request.h"
+#include "client/progress/status.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fake_networks.h"
 
-#include "client/core/job.h"
+#include "client/process/job.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

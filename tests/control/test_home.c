@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rand.h"
-#include "daemon/control/home.h"
+#include "daemon/jobs/home.h"
 
 struct world {
     struct homes *homes;

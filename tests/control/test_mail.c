@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "daemon/control/mail.h"
+#include "daemon/cluster/mail.h"
 
 #define WIRE_SLOTS 4096
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "daemon/control/peer.h"
+#include "daemon/cluster/peer.h"
 #include "daemon/node.h"
 #include "proto/control.pb-c.h"
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/control/networks.h"
-#include "daemon/control/place.h"
+#include "daemon/jobs/networks.h"
+#include "daemon/jobs/place.h"
 
 static const struct place_node nodes[] = {
     {.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};

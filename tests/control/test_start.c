@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rand.h"
-#include "daemon/control/home.h"
+#include "daemon/jobs/home.h"
 
 #define MAX_NODES 300u
 #define MAX_MAIL  20000u

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "daemon/control/gone.h"
-#include "daemon/control/graph.h"
-#include "daemon/control/topology.h"
+#include "daemon/cluster/gone.h"
+#include "daemon/cluster/graph.h"
+#include "daemon/cluster/topology.h"
 #include "daemon/node.h"
 
 static Motet__LinkState *make(const char *name, uint32_t epoch, uint64_t sequence)

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "client/abi/semantics.h"
-#include "client/core/handle.h"
-#include "client/core/status.h"
 #include "client/datatype/datatype.h"
+#include "client/object/handle.h"
+#include "client/progress/status.h"
 
 #define MAX_NUMBERS 32
 

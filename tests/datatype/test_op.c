@@ -16,7 +16,7 @@
 
 #include "client/abi/semantics.h"
 #include "client/coll/op.h"
-#include "client/core/err.h"
+#include "client/object/err.h"
 
 #define N 37 /* more than a vector register of the smallest type, and odd */
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/channel/tcp.h"
+#include "daemon/net/tcp.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PACKET 16464u

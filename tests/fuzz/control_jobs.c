@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/control/home.h"
+#include "daemon/jobs/home.h"
 #include "tests/fuzz/fuzz.h"
 
 static int n_clients;

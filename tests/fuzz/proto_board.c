@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/job.h"
-#include "daemon/control/status_rows.h"
+#include "daemon/jobs/job.h"
 #include "daemon/node.h"
+#include "daemon/status/status_rows.h"
 
 /* The reader asks for the first job and for the user's rights; it gets the made-up ones. */
 static struct job fuzz_job;
 #define jobs_first(jobs)                  (&fuzz_job)
 #define status_rows_privileged(node, uid) ((void)(node), (void)(uid), false)
-#include "daemon/control/status_queue.c"
+#include "daemon/status/status_queue.c"
 #include "tests/fuzz/fuzz.h"
 
 #define N_RECORDS 64u

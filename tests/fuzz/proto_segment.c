@@ -39,12 +39,12 @@ static void follow(const struct segment_shape *s)
     need(l.calls_off >= l.board_off + sizeof(struct queue_record) * (size_t)s->board_records);
     need(l.rank_stride >= l.calls_off + sizeof(struct calls_board));
     need(l.local_off >= l.ranks_off + l.rank_stride * s->n_local);
-    need(l.up_off >= l.local_off + l.local_stride * s->n_local * s->n_local * s->n_lanes);
+    need(l.up_off >= l.local_off + l.local_stride * s->n_local * s->n_local * s->n_vcis);
     need(l.down_off >= l.up_off + l.up_stride * s->n_local * s->n_channels);
     need(l.total >= l.down_off + l.down_stride * s->n_local * s->n_channels);
     need(l.local_stride >= ring_size(&s->local) && l.up_stride >= ring_size(&s->up) &&
          l.down_stride >= ring_size(&s->down));
-    char *ring = segment_local_ring(base, &l, s->n_lanes - 1, (uint32_t)last, (uint32_t)last);
+    char *ring = segment_local_ring(base, &l, s->n_vcis - 1, (uint32_t)last, (uint32_t)last);
     need((size_t)(ring - base) + ring_size(&s->local) <= l.up_off &&
          (uintptr_t)ring % RING_LINE == 0);
     if (s->n_channels > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange (proto/exchange.h, client/link/exchange.c): members publish one entry a step in a row of their own of DEPTH entries,
+ * The exchange (proto/exchange.h, client/transport/exchange.c): members publish one entry a step in a row of their own of DEPTH entries,
  * and read one another's. An entry is used again when every member has finished the step that it held before. That a
  * sleeping member is woken is the bell's part (bell.pml).
  *

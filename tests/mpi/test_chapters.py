@@ -25,7 +25,7 @@ TESTS = [
     ('neighbors', 'neighbourhood collectives', ['topo/neighbors.c'], [], 4),
     ('threads', 'threads', ['client/threads.c'], [], 2),
     ('coll_threads', 'threads in collectives', ['coll/threads.c'], [], 2),
-    ('lanes', 'threads on communicators of their own', ['client/lanes.c'], [3, 100], 2),
+    ('vcis', 'threads on communicators of their own', ['client/vcis.c'], [3, 100], 2),
     ('errors', 'errors', ['mpi/errors.c'], [], 2),
     ('deprecated', 'deprecated and removed functions', ['mpi/deprecated.c'], [], 2),
 ]

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "daemon/channel/channel.h"
-#include "daemon/channel/net_sim.h"
 #include "proto/hop.h"
+#include "tests/sim/net_sim.h"
 
 #define SIM_NODES    8u
 #define SIM_NETWORKS 6u

@@ -82,7 +82,7 @@ static struct world *world_new(uint32_t topology)
                                       .n_local = 2,
                                       .n_channels = n->n_nics,
                                       .board_records = 64,
-                                      .n_lanes = 1,
+                                      .n_vcis = 1,
                                       .local = {4, 4096},
                                       .up = {64, 65536},
                                       .down = {64, 65536}};

@@ -113,7 +113,7 @@ static void make_part(struct sim *s, struct job *j, uint32_t node)
         .n_local = p->n_local,
         .n_channels = n->n_nics,
         .board_records = 64,
-        .n_lanes = 1,
+        .n_vcis = 1,
         .local = {4, 4096},
         .up = {8u << sim_draw(s, 3), 16384},
         .down = {8u << sim_draw(s, 3), 16384},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The instance of each type of hardware that a set of cores lies in, on machines of hwloc's
  * imagination. */
-#include "client/core/hardware.h"
+#include "client/process/hardware.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -40,7 +40,7 @@ static void check_layout(const struct segment_shape *s)
     struct segment_layout l;
     char *base = (char *)0x100000000; /* only compared, never followed */
     size_t max = 3 + (s->n_networks ? 3 : 0) + s->n_channels + 2u * s->n_local +
-                 (size_t)s->n_local * s->n_local * s->n_lanes + 2u * s->n_local * s->n_channels +
+                 (size_t)s->n_local * s->n_local * s->n_vcis + 2u * s->n_local * s->n_channels +
                  (s->exchange_bytes ? (size_t)EXCHANGE_SLOTS * EXCHANGE_ROWS * s->n_local : 0);
     struct extent *e = calloc(max, sizeof *e);
     size_t n = 0;
@@ -69,7 +69,7 @@ static void check_layout(const struct segment_shape *s)
         ADD(segment_rank_at(base, &l, r), sizeof(struct segment_rank), 64);
         ADD(segment_board_at(base, &l, r), sizeof(struct queue_record) * (size_t)s->board_records,
             64);
-        for (uint32_t to = 0; to < s->n_local * s->n_lanes; to++)
+        for (uint32_t to = 0; to < s->n_local * s->n_vcis; to++)
             ADD(segment_local_ring(base, &l, to / s->n_local, r, to % s->n_local),
                 ring_size(&s->local), 64);
         for (uint32_t c = 0; c < s->n_channels; c++) {

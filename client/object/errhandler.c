@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/object/errhandler.h"
+
+#include "client/abi/semantics.h"
+#include "client/object/comm.h"
+#include "client/object/err.h"
+#include "client/object/errcode.h"
+#include "client/object/handle.h"
+#include "client/process/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PREDEFINED(what)                                                                           \
+    {                                                                                              \
+        .obj = {.refs = 1, .kind = OBJECT_ERRHANDLER, .predefined = true}, .action = what          \
+    }
+
+static struct errhandler fatal = PREDEFINED(ERRHANDLER_FATAL);
+static struct errhandler abort_handler = PREDEFINED(ERRHANDLER_ABORT);
+static struct errhandler return_handler = PREDEFINED(ERRHANDLER_RETURN);
+
+struct errhandler *errhandler_fatal = &fatal;
+struct errhandler *errhandler_abort = &abort_handler;
+struct errhandler *errhandler_return = &return_handler;
+struct errhandler *errhandler_file = &return_handler; /* MPI-5.0 section 14.7 */
+
+/* Before main(): error handlers may be made and named before MPI_Init. */
+__attribute__((constructor)) static void make_known(void)
+{
+    handle_set_predefined((uintptr_t)MPI_ERRORS_ARE_FATAL, &fatal.obj);
+    handle_set_predefined((uintptr_t)MPI_ERRORS_ABORT, &abort_handler.obj);
+    handle_set_predefined((uintptr_t)MPI_ERRORS_RETURN, &return_handler.obj);
+}
+
+void errhandler_unref(struct errhandler *handler)
+{
+    if (!handler || !object_unref(&handler->obj) || handler->obj.predefined)
+        return;
+    handle_free(&handler->obj);
+    free(handler);
+}
+
+int errhandler_publish(struct errhandler *handler, struct errhandler **ret_handler)
+{
+    if (!handler->obj.handle && !handle_new(&handler->obj))
+        return err_set(MPI_ERR_NO_MEM, "no handle is left for an error handler");
+    errhandler_ref(handler);
+    handler->n_user_refs++;
+    *ret_handler = handler;
+    return MPI_SUCCESS;
+}
+
+int errhandler_assign(struct errhandler **slot, struct errhandler *handler,
+                      enum errhandler_target target)
+{
+    static const char *const names[] = {"any object", "communicators", "windows", "files",
+                                        "sessions"};
+    if (handler->target != ERRHANDLER_ANY && handler->target != target)
+        return err_set(MPI_ERR_ERRHANDLER, "the error handler was made for %s, not for %s",
+                       names[handler->target], names[target]);
+    errhandler_ref(handler);
+    errhandler_unref(*slot);
+    *slot = handler;
+    return MPI_SUCCESS;
+}
+
+/* ---- raising ---- */
+
+/* The one message of an error that ends the job. Written by the rank itself, so that it is whole
+ * and in order with what the rank printed before. */
+static void report(int err, const char *function, const char *object_name)
+{
+    int mpi_class = errcode_class(err);
+    const char *text = errcode_text(err), *detail = err_detail(err);
+    char place[256];
+    if (job_attached())
+        snprintf(place, sizeof place, "rank %d on node %s", job_rank(),
+                 job_node_name(job_node_of(job_rank())));
+    else
+        snprintf(place, sizeof place, "process %d", (int)getpid());
+    fflush(stdout);
+    fprintf(stderr, "motet: %s: %s%s%s failed: %s (%s)%s%s\n", place, function,
+            *object_name ? " on " : "", object_name, text ? text : "unknown error code",
+            errcode_name(mpi_class), *detail ? ": " : "", detail);
+    fflush(stderr);
+}
+
+static _Noreturn void end_job(int err, const char *function, const char *object_name)
+{
+    char text[128];
+    report(err, function, object_name);
+    snprintf(text, sizeof text, "error in %s", function);
+    int code = errcode_class(err) & 0xff; /* what an exit status can carry */
+    job_abort(code ? code : EXIT_FAILURE, text);
+}
+
+static void call_user(const struct errhandler *handler, uintptr_t handle, int err)
+{
+    switch (handler->target) {
+    case ERRHANDLER_WIN: {
+        MPI_Win win = (MPI_Win)handle;
+        handler->fn.win(&win, &err);
+        break;
+    }
+    case ERRHANDLER_FILE: {
+        MPI_File file = (MPI_File)handle;
+        handler->fn.file(&file, &err);
+        break;
+    }
+    case ERRHANDLER_SESSION: {
+        MPI_Session session = (MPI_Session)handle;
+        handler->fn.session(&session, &err);
+        break;
+    }
+    default: {
+        MPI_Comm comm = (MPI_Comm)handle;
+        handler->fn.comm(&comm, &err);
+        break;
+    }
+    }
+}
+
+int errhandler_raise_on(struct errhandler *handler, enum errhandler_target target, uintptr_t handle,
+                        const char *object_name, int err, const char *function)
+{
+    (void)target;
+    if (handler->action == ERRHANDLER_RETURN || handler->action == ERRHANDLER_USER)
+        err_keep(err, function, object_name ? object_name : "");
+    switch (handler->action) {
+    case ERRHANDLER_RETURN:
+        break;
+    case ERRHANDLER_USER:
+        errhandler_ref(handler); /* the application may free it from within */
+        call_user(handler, handle, err);
+        errhandler_unref(handler);
+        break;
+    case ERRHANDLER_FATAL:
+    case ERRHANDLER_ABORT:
+        end_job(err, function, object_name ? object_name : "");
+    }
+    return err;
+}
+
+int errhandler_raise(struct comm *comm, int err, const char *function)
+{
+    if (comm)
+        return errhandler_raise_on(comm->errhandler, ERRHANDLER_COMM, comm->obj.handle, comm->name,
+                                   err, function);
+    /* MPI-5.0 section 9.3: what is not tied to an object is raised on MPI_COMM_SELF; before
+     * MPI_Init, and after MPI_Finalize, the initial error handler holds. Up to MPI-3.1 it was
+     * MPI_COMM_WORLD, and programs of that time set no other handler than its: it is called where
+     * the other would end the job. */
+    const struct comm *comm_for_all = comm_self;
+    if (comm_self && comm_self->errhandler == errhandler_fatal &&
+        comm_world->errhandler != errhandler_fatal)
+        comm_for_all = comm_world;
+    if (comm_for_all)
+        return errhandler_raise_on(comm_for_all->errhandler, ERRHANDLER_COMM,
+                                   comm_for_all->obj.handle, NULL, err, function);
+    return errhandler_raise_on(errhandler_fatal, ERRHANDLER_COMM, 0, NULL, err, function);
+}
+
+/* ---- MPI functions ---- */
+
+static int create(enum errhandler_target target, struct errhandler **ret_handler)
+{
+    struct errhandler *handler = calloc(1, sizeof *handler);
+    if (!handler)
+        return err_set(MPI_ERR_NO_MEM, "no memory for an error handler");
+    handler->obj.kind = OBJECT_ERRHANDLER;
+    handler->action = ERRHANDLER_USER;
+    handler->target = target;
+    int err = errhandler_publish(handler, ret_handler); /* takes the one reference there is */
+    if (err)
+        free(handler);
+    return err;
+}
+
+int mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn,
+                               struct errhandler **ret_errhandler)
+{
+    int err = create(ERRHANDLER_COMM, ret_errhandler);
+    if (!err)
+        (*ret_errhandler)->fn.comm = comm_errhandler_fn;
+    return err;
+}
+
+int mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn,
+                              struct errhandler **ret_errhandler)
+{
+    int err = create(ERRHANDLER_WIN, ret_errhandler);
+    if (!err)
+        (*ret_errhandler)->fn.win = win_errhandler_fn;
+    return err;
+}
+
+int mpi_file_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
+                               struct errhandler **ret_errhandler)
+{
+    int err = create(ERRHANDLER_FILE, ret_errhandler);
+    if (!err)
+        (*ret_errhandler)->fn.file = file_errhandler_fn;
+    return err;
+}
+
+int mpi_session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn,
+                                  struct errhandler **ret_errhandler)
+{
+    int err = create(ERRHANDLER_SESSION, ret_errhandler);
+    if (!err)
+        (*ret_errhandler)->fn.session = session_errhandler_fn;
+    return err;
+}
+
+int mpi_errhandler_free(struct errhandler **errhandler)
+{
+    struct errhandler *freed = *errhandler;
+    *errhandler = NULL;
+    if (--freed->n_user_refs == 0)
+        handle_free(&freed->obj);
+    errhandler_unref(freed);
+    return MPI_SUCCESS;
+}
+
+int mpi_comm_set_errhandler(struct comm *comm, struct errhandler *errhandler)
+{
+    return errhandler_assign(&comm->errhandler, errhandler, ERRHANDLER_COMM);
+}
+
+int mpi_comm_get_errhandler(struct comm *comm, struct errhandler **ret_errhandler)
+{
+    return errhandler_publish(comm->errhandler, ret_errhandler);
+}
+
+/* The handler's return, not the error, is the result: MPI_SUCCESS when it returns (MPI-5.0 section
+ * 9.6). */
+int mpi_comm_call_errhandler(struct comm *comm, int errorcode)
+{
+    if (!errcode_text(errorcode))
+        return err_set(MPI_ERR_ARG, "%d is no error code", errorcode);
+    err_clear();
+    errhandler_raise(comm, errorcode, "MPI_Comm_call_errhandler");
+    return MPI_SUCCESS;
+}
+
+/* Files: only the default handler, that of MPI_FILE_NULL, exists without MPI-IO. */
+
+static int check_no_file(const struct file *file)
+{
+    return file ? err_set(MPI_ERR_FILE, "files are not there yet") : MPI_SUCCESS;
+}
+
+int mpi_file_set_errhandler(struct file *file, struct errhandler *errhandler)
+{
+    int err = check_no_file(file);
+    return err ? err : errhandler_assign(&errhandler_file, errhandler, ERRHANDLER_FILE);
+}
+
+int mpi_file_get_errhandler(struct file *file, struct errhandler **ret_errhandler)
+{
+    int err = check_no_file(file);
+    return err ? err : errhandler_publish(errhandler_file, ret_errhandler);
+}
+
+int mpi_file_call_errhandler(struct file *fh, int errorcode)
+{
+    int err = check_no_file(fh);
+    if (err)
+        return err;
+    err_clear();
+    errhandler_raise_on(errhandler_file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL, "MPI_FILE_NULL",
+                        errorcode, "MPI_File_call_errhandler");
+    return MPI_SUCCESS;
+}

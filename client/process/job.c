@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/process/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/object/err.h"
+#include "client/transport/transport.h"
+#include "mpi.h"
+
+static bool attached;
+static char own_name[SEGMENT_NODE_NAME];
+
+int job_attach(void)
+{
+    int rc = transport_attach();
+
+    attached = rc == 0;
+    if (rc < 0)
+        return err_set(rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER, "%s", transport_reason());
+    return MPI_SUCCESS;
+}
+
+void job_detach(void)
+{
+    attached = false;
+    transport_detach();
+}
+
+void job_abort(int code, const char *text)
+{
+    fflush(NULL);
+    if (transport_abort(code, text)) {
+        /* The daemon ends every rank, this one too; exiting first would look like a rank that fell
+         * over by itself. */
+        struct timespec wait = {.tv_sec = 5};
+        nanosleep(&wait, NULL);
+    }
+    _exit(code ? code : EXIT_FAILURE);
+}
+
+bool job_attached(void)
+{
+    return attached;
+}
+
+int job_size(void)
+{
+    return (int)transport_self.n_world;
+}
+
+int job_rank(void)
+{
+    return (int)transport_self.world_rank;
+}
+
+int job_n_nodes(void)
+{
+    return (int)transport_self.n_nodes;
+}
+
+int job_node_of(int world_rank)
+{
+    return transport_self.base ? (int)transport_world((uint32_t)world_rank)->node : 0;
+}
+
+int job_local_rank_of(int world_rank)
+{
+    return transport_self.base ? (int)transport_world((uint32_t)world_rank)->local : 0;
+}
+
+int job_local_size(void)
+{
+    return (int)transport_self.n_local;
+}
+
+int job_local_rank(void)
+{
+    return (int)transport_self.local_rank;
+}
+
+bool job_is_local(int world_rank)
+{
+    return job_node_of(world_rank) == (int)transport_self.node;
+}
+
+const char *job_node_name(int node)
+{
+    if (transport_self.base && node >= 0 && node < job_n_nodes())
+        return segment_node_at(transport_self.base, &transport_self.layout, (uint32_t)node)->name;
+    if (!own_name[0])
+        gethostname(own_name, sizeof own_name - 1);
+    return own_name;
+}
+
+int job_n_networks(void)
+{
+    return transport_self.base ? (int)transport_self.layout.shape.n_networks : 0;
+}
+
+const char *job_network_name(int network)
+{
+    return segment_network_at(transport_self.base, &transport_self.layout, (uint32_t)network)->name;
+}
+
+bool job_on_network(int node, int network)
+{
+    return *segment_on_network(transport_self.base, &transport_self.layout, (uint32_t)network,
+                               (uint32_t)node) != 0;
+}
+
+int job_network_distance(int from, int to)
+{
+    return *segment_network_distance(transport_self.base, &transport_self.layout, (uint32_t)from,
+                                     (uint32_t)to);
+}
+
+uint64_t job_id(void)
+{
+    return transport_self.job;
+}

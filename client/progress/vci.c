@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/progress/vci.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/object/comm.h"
+#include "client/object/err.h"
+#include "client/object/handle.h"
+#include "client/progress/progress.h"
+#include "client/progress/request.h"
+
+/* A vote: who has threads, which vcis it has (from bit 8), which of them no communicator has (from
+ * bit 0). */
+#define VOTE_THREADS (UINT64_C(1) << 62)
+#define VOTE_EXISTS  8
+#define CONTEXT_STEP 4u
+#define N_CONTEXTS   65536u
+
+struct vci vci_table[SEGMENT_MAX_VCIS];
+_Atomic uint32_t vci_used_ = 1;
+const struct vci_ops *vci_ops;
+_Atomic bool vci_has_dead;
+
+static uint32_t n_vcis = 1;
+static uint8_t of_context[N_CONTEXTS];
+static _Thread_local struct vci *alone __attribute__((tls_model("initial-exec")));
+
+/* Linked through `handle`, which the dead do not have. */
+static _Atomic uintptr_t dead;
+static void (*_Atomic bury_fns[OBJECT_KINDS])(struct object *object);
+
+int vci_init(uint32_t n)
+{
+    const char *text = getenv("MOTET_VCIS");
+
+    n_vcis = n > 0 ? n : 1;
+    for (uint32_t i = 0; i < SEGMENT_MAX_VCIS; i++)
+        vci_table[i].index = i;
+    if (!text)
+        return MPI_SUCCESS;
+    char *end;
+    errno = 0;
+    unsigned long most = strtoul(text, &end, 10);
+    if (errno || end == text || *end || *text == '-' || most == 0)
+        return err_set(MPI_ERR_OTHER,
+                       "MOTET_VCIS=%s is no number of vcis; 1 is none beside the common one", text);
+    if (most < n_vcis)
+        n_vcis = (uint32_t)most;
+    return MPI_SUCCESS;
+}
+
+/* ---- which vci a communicator has ---- */
+
+uint64_t vci_offer(void)
+{
+    uint64_t vote = VOTE_THREADS;
+
+    /* The list of who made which handle has no lock of its own. */
+    if (!lock_multiple || handle_on_new)
+        return 0;
+    for (uint32_t i = 1; i < n_vcis; i++)
+        vote |= (vci_table[i].n_comms == 0 ? UINT64_C(1) << i : 0) | UINT64_C(1)
+                                                                         << (VOTE_EXISTS + i);
+    return vote;
+}
+
+/* The number-th vci of a set. */
+static uint32_t pick(uint32_t set, uint32_t number)
+{
+    for (number %= (uint32_t)__builtin_popcount(set); number > 0; number--)
+        set &= set - 1;
+    return (uint32_t)__builtin_ctz(set);
+}
+
+void vci_settle(uint64_t vote, uint32_t context_id)
+{
+    uint32_t free_vcis = vote & 0xff, existing = vote >> VOTE_EXISTS & 0xff, index;
+
+    if (!(vote & VOTE_THREADS) || existing == 0)
+        return;
+    index =
+        free_vcis ? (uint32_t)__builtin_ctz(free_vcis) : pick(existing, context_id / CONTEXT_STEP);
+    of_context[context_id / CONTEXT_STEP] = (uint8_t)index;
+    vci_table[index].n_comms++;
+    if (index >= vci_n_used())
+        atomic_store_explicit(&vci_used_, index + 1, memory_order_relaxed);
+}
+
+void vci_give_back(uint32_t context_id)
+{
+    uint8_t *of = &of_context[context_id / CONTEXT_STEP];
+
+    if (*of)
+        vci_table[*of].n_comms--;
+    *of = 0;
+}
+
+struct vci *vci_of_context(uint32_t context_id)
+{
+    uint32_t number = context_id / CONTEXT_STEP;
+
+    return &vci_table[number < N_CONTEXTS ? of_context[number] : 0];
+}
+
+/* ---- locking ---- */
+
+struct vci *vci_alone(void)
+{
+    return vci_n_used() > 1 ? alone : NULL;
+}
+
+int vci_step_out(struct vci *vci)
+{
+    alone = NULL;
+    return mutex_release(&vci->mutex);
+}
+
+void vci_step_in(struct vci *vci, int depth)
+{
+    mutex_resume(&vci->mutex, depth);
+    alone = vci;
+}
+
+/* vci 0, a thread that is in the library already (a callback), and whoever has no threads: the
+ * library lock. */
+static struct vci *choose(struct vci *vci)
+{
+    if (vci && vci->index != 0 && lock_mode == LOCK_THREADED && !lock_is_mine()) {
+        vci_step_in(vci, 1);
+        return vci;
+    }
+    lock_enter();
+    return NULL;
+}
+
+struct vci *vci_choose_comm(uintptr_t comm)
+{
+    const struct comm *c = (const struct comm *)handle_get(OBJECT_COMM, comm);
+
+    return choose(c ? c->vci : NULL);
+}
+
+struct vci *vci_choose_request(uintptr_t request)
+{
+    const struct request *r = (const struct request *)handle_get(OBJECT_REQUEST, request);
+
+    return choose(r ? r->vci : NULL);
+}
+
+struct vci *vci_choose_requests(const uintptr_t *requests, long long n)
+{
+    struct vci *vci = NULL;
+
+    for (long long i = 0; requests && i < n; i++) {
+        const struct request *r = (const struct request *)handle_get(OBJECT_REQUEST, requests[i]);
+        if (requests[i] == (uintptr_t)MPI_REQUEST_NULL)
+            continue;
+        if (!r || !r->vci || (vci && vci != r->vci))
+            return choose(NULL);
+        vci = r->vci;
+    }
+    return choose(vci);
+}
+
+void vci_leave_alone(struct vci *vci)
+{
+    vci_step_out(vci);
+}
+
+uint32_t vci_n_done(void)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 1; i < vci_n_used(); i++)
+        /* seq_cst: after the announcement in progress_sleep, in the one order with the
+         * completions. */
+        n += atomic_load_explicit(&vci_table[i].n_done, memory_order_seq_cst);
+    return n;
+}
+
+/* ---- references ---- */
+
+void vci_bury(struct object *object, void (*fn)(struct object *object))
+{
+    atomic_store_explicit(&bury_fns[object->kind], fn, memory_order_relaxed);
+    object->handle = atomic_load_explicit(&dead, memory_order_relaxed);
+    /* release: pairs with the acquire in vci_bury_now. */
+    while (!atomic_compare_exchange_weak_explicit(&dead, &object->handle, (uintptr_t)object,
+                                                  memory_order_release, memory_order_relaxed))
+        ;
+    /* Somebody may wait for what this ends. seq_cst: as in request_complete. */
+    atomic_store_explicit(&vci_has_dead, true, memory_order_relaxed);
+    atomic_fetch_add_explicit(&alone->n_done, 1, memory_order_seq_cst);
+    progress_wake_sleepers();
+}
+
+void vci_bury_now(void)
+{
+    atomic_store_explicit(&vci_has_dead, false, memory_order_relaxed);
+    struct object *next = (struct object *)atomic_exchange_explicit(&dead, 0, memory_order_acquire);
+
+    while (next) {
+        struct object *object = next;
+        next = (struct object *)object->handle;
+        object->handle = 0;
+        atomic_load_explicit(&bury_fns[object->kind], memory_order_relaxed)(object);
+    }
+}

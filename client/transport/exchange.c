@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/transport/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/thread.h"
+
+#define AHEAD 8u /* entries that are fetched for writing ahead of their use, as for rings */
+#define LINE  64u
+
+struct exchange {
+    struct exchange_cell *mine;
+    uint8_t *data; /* of the own cell */
+    uint32_t data_bytes;
+    uint32_t slot, row;
+    uint32_t n_members, me;
+    uint64_t base;
+    uint64_t taken;      /* last step given */
+    uint64_t published;  /* highest step published */
+    uint64_t done;       /* every step up to here is finished here */
+    uint64_t done_ahead; /* bit i: step done + 2 + i is finished, too */
+    uint64_t free_up_to; /* every member was seen to be done with all steps up to here */
+    bool drained;        /* nobody reads what the row's last user published */
+    /* The data area is used like a ring: parts in the order of their claims, given back when
+     * everybody is done with their steps. */
+    uint32_t tail, head; /* free-running */
+    uint32_t claim_end;  /* tail once the claimed part is published */
+    struct {
+        uint64_t step;
+        uint32_t end;
+    } parts[EXCHANGE_DEPTH];
+    uint32_t first_part, n_parts;
+    struct exchange_cell *cells[]; /* [n_members], then their bells */
+};
+
+/* What the last user of each row left: those who may still read, and what. */
+static struct {
+    uint64_t published;
+    uint32_t n_readers;
+    uint32_t *readers; /* local ranks; NULL: none */
+} left[EXCHANGE_SLOTS][EXCHANGE_ROWS];
+static uint64_t highest;
+
+bool exchange_exists(void)
+{
+    return transport_self.base && transport_self.layout.shape.exchange_bytes > 0;
+}
+
+uint64_t exchange_highest(void)
+{
+    return highest;
+}
+
+uint32_t exchange_max_bytes(void)
+{
+    return transport_self.layout.shape.exchange_bytes / 2;
+}
+
+static struct exchange_cell *cell_of(uint32_t slot, uint32_t row, uint32_t local)
+{
+    return segment_exchange_cell(transport_self.base, &transport_self.layout, slot, row, local);
+}
+
+static struct bell **bells_of(const struct exchange *x)
+{
+    return (struct bell **)(void *)&((struct exchange *)(uintptr_t)x)->cells[x->n_members];
+}
+
+struct exchange *exchange_open(uint32_t slot, uint32_t row, uint64_t base, uint32_t n_members,
+                               const uint32_t *locals, uint32_t me)
+{
+    struct exchange *x =
+        calloc(1, sizeof *x + n_members * (sizeof x->cells[0] + sizeof(struct bell *)));
+
+    if (!x)
+        return NULL;
+    x->slot = slot;
+    x->row = row;
+    x->n_members = n_members;
+    x->me = me;
+    x->base = x->taken = x->done = x->free_up_to = base;
+    x->drained = left[slot][row].readers == NULL;
+    for (uint32_t i = 0; i < n_members; i++) {
+        x->cells[i] = cell_of(slot, row, locals[i]);
+        bells_of(x)[i] =
+            &segment_rank_at(transport_self.base, &transport_self.layout, locals[i])->bell;
+    }
+    x->mine = x->cells[me];
+    x->data = (uint8_t *)x->mine + EXCHANGE_DATA_OFF;
+    x->data_bytes = transport_self.layout.shape.exchange_bytes;
+    if (base > highest)
+        highest = base;
+    return x;
+}
+
+static uint64_t done_of(const struct exchange_cell *cell)
+{
+    /* acquire: pairs with the release in exchange_finish; what is overwritten now has been read. */
+    return atomic_load_explicit(&((struct exchange_cell *)(uintptr_t)cell)->done,
+                                memory_order_acquire);
+}
+
+void exchange_close(struct exchange *x)
+{
+    if (!x)
+        return;
+    bool unread = false;
+    for (uint32_t i = 0; x->published > 0 && i < x->n_members; i++)
+        unread |= i != x->me && done_of(x->cells[i]) < x->published;
+    /* A row that was not drained is as it was: this user has published nothing. */
+    if (unread) {
+        uint32_t *readers = malloc(x->n_members * sizeof *readers);
+        if (!readers)
+            abort(); /* some bytes; without them a late reader would see another communicator's data
+                      */
+        for (uint32_t i = 0; i < x->n_members; i++)
+            readers[i] =
+                (uint32_t)(((size_t)((char *)x->cells[i] - (char *)cell_of(x->slot, x->row, 0))) /
+                           transport_self.layout.exchange_stride);
+        free(left[x->slot][x->row].readers);
+        left[x->slot][x->row].readers = readers;
+        left[x->slot][x->row].n_readers = x->n_members;
+        left[x->slot][x->row].published = x->published;
+    }
+    free(x);
+}
+
+uint64_t exchange_take(struct exchange *x)
+{
+    x->taken++;
+    if (x->taken > highest)
+        highest = x->taken;
+    return x->taken;
+}
+
+/* The readers of the row's last user. */
+static bool drain(struct exchange *x)
+{
+    for (uint32_t i = 0; i < left[x->slot][x->row].n_readers; i++) {
+        uint32_t local = left[x->slot][x->row].readers[i];
+        if (local != transport_self.local_rank &&
+            done_of(cell_of(x->slot, x->row, local)) < left[x->slot][x->row].published)
+            return false;
+    }
+    free(left[x->slot][x->row].readers);
+    left[x->slot][x->row].readers = NULL;
+    left[x->slot][x->row].n_readers = 0;
+    x->drained = true;
+    return true;
+}
+
+static void look_for_room(struct exchange *x)
+{
+    uint64_t least = x->done;
+
+    for (uint32_t i = 0; i < x->n_members; i++) {
+        uint64_t done = i == x->me ? x->done : done_of(x->cells[i]);
+        if (done < least)
+            least = done;
+    }
+    if (least > x->free_up_to) /* a member that has not begun still shows a step before the base */
+        x->free_up_to = least;
+    while (x->n_parts > 0 && x->parts[x->first_part].step <= x->free_up_to) {
+        x->head = x->parts[x->first_part].end;
+        x->first_part = (x->first_part + 1) % EXCHANGE_DEPTH;
+        x->n_parts--;
+    }
+    if (x->n_parts == 0)
+        x->head = x->tail = 0; /* what is used again soon is still in the cache */
+}
+
+/* A place for `need` bytes in one piece, or false. */
+static bool place(struct exchange *x, uint32_t need, uint32_t *ret_off)
+{
+    uint32_t rest = x->data_bytes - (x->tail & (x->data_bytes - 1)), pad = rest < need ? rest : 0;
+
+    if (x->n_parts == EXCHANGE_DEPTH || x->tail + pad + need - x->head > x->data_bytes)
+        return false;
+    *ret_off = (x->tail + pad) & (x->data_bytes - 1);
+    x->claim_end = x->tail + pad + need;
+    return true;
+}
+
+void *exchange_claim(struct exchange *x, uint64_t step, uint32_t len)
+{
+    struct exchange_entry *e = &x->mine->entries[step % EXCHANGE_DEPTH];
+
+    if (__builtin_expect(!x->drained, 0) && !drain(x))
+        return NULL;
+    if (step - x->free_up_to > EXCHANGE_DEPTH) {
+        look_for_room(x);
+        if (step - x->free_up_to > EXCHANGE_DEPTH)
+            return NULL;
+    }
+    e->len = len;
+    if (len <= EXCHANGE_INLINE_BYTES)
+        return e->payload;
+    uint32_t need = (len + LINE - 1) & ~(LINE - 1), off;
+    if (x->n_parts > 0)
+        look_for_room(x);
+    if (!place(x, need, &off))
+        return NULL;
+    e->off = off;
+    return x->data + off;
+}
+
+static inline void wake(const struct bell_ref *ref)
+{
+    if (__builtin_expect(atomic_load_explicit(&ref->bell->sleeping, memory_order_seq_cst), 0))
+        bell_wake(ref);
+}
+
+void exchange_publish(struct exchange *x, uint64_t step, int to)
+{
+    struct exchange_entry *e = &x->mine->entries[step % EXCHANGE_DEPTH];
+
+    if (e->len > EXCHANGE_INLINE_BYTES) {
+        x->tail = x->claim_end;
+        x->parts[(x->first_part + x->n_parts) % EXCHANGE_DEPTH].step = step;
+        x->parts[(x->first_part + x->n_parts) % EXCHANGE_DEPTH].end = x->tail;
+        x->n_parts++;
+    }
+    if (step > x->published)
+        x->published = step;
+    if (transport_self.fenced) {
+        /* seq_cst: pairs with the seq_cst exchange in bell_sleep_begin. */
+        atomic_exchange_explicit(&e->step, step, memory_order_seq_cst);
+    } else {
+        /* release: pairs with the acquire in exchange_peek. The order against the look at
+         * `sleeping` is made by the sleeper's thread_barrier_all, as for rings. */
+        atomic_store_explicit(&e->step, step, memory_order_release);
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+    /* Others have read what stood in the entry that comes then, so its line is in their caches: it
+     * is on its way back before it is wanted. */
+    thread_prefetch_own(&x->mine->entries[(step + AHEAD) % EXCHANGE_DEPTH]);
+    struct bell_ref ref = {.event_fd = -1, .fenced = transport_self.fenced};
+    if (to >= 0) {
+        ref.bell = bells_of(x)[to];
+        wake(&ref);
+        return;
+    }
+    for (uint32_t i = 0; i < x->n_members; i++) {
+        ref.bell = bells_of(x)[i];
+        if (i != x->me)
+            wake(&ref);
+    }
+}
+
+const void *exchange_peek(const struct exchange *x, uint32_t member, uint64_t step,
+                          uint32_t *ret_len)
+{
+    struct exchange_cell *cell = x->cells[member];
+    struct exchange_entry *e = &cell->entries[step % EXCHANGE_DEPTH];
+
+    /* acquire: pairs with the release in exchange_publish. */
+    if (atomic_load_explicit(&e->step, memory_order_acquire) != step)
+        return NULL;
+    uint32_t len = e->len, off = e->off;
+    *ret_len = len;
+    if (len <= EXCHANGE_INLINE_BYTES)
+        return e->payload;
+    if (off > x->data_bytes || len > x->data_bytes - off) { /* not written by this library */
+        *ret_len = 0;
+        return e->payload;
+    }
+    return (const uint8_t *)cell + EXCHANGE_DATA_OFF + off;
+}
+
+void exchange_prefetch(const struct exchange *x, uint64_t step)
+{
+    for (uint32_t i = 0; i < x->n_members; i++)
+        __builtin_prefetch(&x->cells[i]->entries[(step + 1) % EXCHANGE_DEPTH]);
+}
+
+bool exchange_finish(struct exchange *x, uint64_t step)
+{
+    if (step == x->done + 1) {
+        x->done++;
+        while (x->done_ahead & 1) {
+            x->done++;
+            x->done_ahead >>= 1;
+        }
+        x->done_ahead >>= 1;
+        /* release: pairs with the acquire in done_of. */
+        atomic_store_explicit(&x->mine->done, x->done, memory_order_release);
+        return true;
+    }
+    if (step - x->done - 2 >= 64)
+        return false;
+    x->done_ahead |= UINT64_C(1) << (step - x->done - 2);
+    return true;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Outgoing rings: one per rank of this node, one per channel; made ready at first use, so silent
+ * pairs cost nothing. */
+#include "client/transport/transport.h"
+
+#include <stdlib.h>
+
+bool outbox_needs_channel;
+
+int outbox_init(struct outbox *box, uint32_t vci)
+{
+    uint32_t n = transport_self.n_local + (vci == 0 ? transport_self.n_channels : 0);
+
+    *box = (struct outbox){.vci = vci,
+                           .n = n,
+                           .producers = calloc(n, sizeof *box->producers),
+                           .ready = calloc(n, sizeof *box->ready)};
+    return box->producers && box->ready ? 0 : -1;
+}
+
+void outbox_deinit(struct outbox *box)
+{
+    for (uint32_t i = 0; box->producers && box->ready && i < box->n; i++)
+        if (box->ready[i])
+            free(box->producers[i].data_end);
+    free(box->producers);
+    free(box->ready);
+    *box = (struct outbox){0};
+}
+
+static void make_ready(struct outbox *box, uint32_t idx, void *ring, const struct ring_shape *shape,
+                       const struct bell_ref *bell)
+{
+    uint32_t *data_end = calloc(shape->n_slots, sizeof *data_end);
+
+    if (!data_end)
+        abort(); /* a few KiB at the first message to a peer: nothing can be said without them */
+    ring_producer_init(&box->producers[idx], ring, shape, data_end, bell);
+    box->ready[idx] = true;
+}
+
+struct ring_producer *outbox_local(struct outbox *box, uint32_t local_rank)
+{
+    if (!box->ready[local_rank]) {
+        struct bell_ref bell = {
+            .bell = &segment_rank_at(transport_self.base, &transport_self.layout, local_rank)->bell,
+            .bit = segment_first_bit(&transport_self.layout.shape, box->vci) +
+                   transport_self.local_rank,
+            .event_fd = -1,
+            .fenced = transport_self.fenced,
+        };
+        make_ready(box, local_rank,
+                   segment_local_ring(transport_self.base, &transport_self.layout, box->vci,
+                                      transport_self.local_rank, local_rank),
+                   &transport_self.layout.shape.local, &bell);
+    }
+    return &box->producers[local_rank];
+}
+
+static struct ring_producer *channel_ring(struct outbox *box, uint32_t channel)
+{
+    uint32_t idx = transport_self.n_local + channel;
+
+    if (channel >= transport_self.n_channels)
+        return NULL;
+    if (!box->ready[idx]) {
+        struct bell_ref bell = {
+            .bell = segment_channel_bell(transport_self.base, &transport_self.layout, channel),
+            .bit = transport_self.local_rank,
+            .event_fd = transport_self.event_fds[channel],
+            .fenced = transport_self.fenced,
+        };
+        make_ready(box, idx,
+                   segment_up_ring(transport_self.base, &transport_self.layout,
+                                   transport_self.local_rank, channel),
+                   &transport_self.layout.shape.up, &bell);
+    }
+    return &box->producers[idx];
+}
+
+static bool is_closed(uint32_t channel, uint32_t world_rank)
+{
+    return channel < transport_self.n_channels &&
+           atomic_load_explicit(
+               &segment_closed_at(transport_self.base, &transport_self.layout, channel)[world_rank],
+               memory_order_relaxed) != 0;
+}
+
+struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node,
+                                    bool large)
+{
+    uint32_t slot = segment_node_at(transport_self.base, &transport_self.layout, node)->slot;
+
+    if (slot >= HOP_MAX_NODES)
+        return NULL;
+    const struct hop_entry *entry = &transport_self.hops->entries[slot];
+    hop_word way = atomic_load_explicit(&entry->quick, memory_order_relaxed);
+    if (large) {
+        /* A low-discrepancy walk through 0..65535 (golden ratio) takes each way in proportion to
+         * its share. */
+        uint16_t at = (uint16_t)(box->spread += 40503);
+        for (uint32_t i = 0; i < HOP_MAX_WIDE; i++) {
+            hop_word wide = atomic_load_explicit(&entry->wide[i], memory_order_relaxed);
+            if (wide == HOP_NONE)
+                break;
+            way = wide;
+            if (at < hop_share(wide))
+                break;
+            at = (uint16_t)(at - hop_share(wide));
+        }
+    }
+    return way == HOP_NONE || is_closed(hop_channel(way), world_rank)
+               ? NULL
+               : channel_ring(box, hop_channel(way));
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Daemons that have ended without a word (kill -9, a crash) while their host lives. Called by
+ * cluster.c; pure, without socket and clock. Control thread.
+ *
+ * Idea: silence can be a cable that comes back, so a silent node is given up late. A host that
+ * answers the connect(2) which it took before with a refusal is no cable: nobody listens there any
+ * more. Who sees that says so in its link state, with the epoch; everybody who has no way to that
+ * incarnation gives it up at once. Only the side that had opened the connection counts as a
+ * witness: for others a refusal may be a firewall's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/cluster/topology.h"
+
+/* Kept for the time in which a node could need them; a witness of more than so many deaths at once
+ * names the latest. */
+#define GONE_MAX 64u
+
+struct gone_note {
+    uint32_t node_id, epoch;
+    uint64_t since_ns;
+};
+
+struct gone {
+    struct gone_note notes[GONE_MAX];
+    uint32_t n;
+};
+
+/* A node in this incarnation refused a connection. True: it is news for others. */
+bool gone_note(struct gone *g, uint32_t node_id, uint32_t epoch, uint64_t now_ns);
+/* Drops notes older than this. True if there were any. */
+bool gone_expire(struct gone *g, uint64_t age_ns, uint64_t now_ns);
+/* Adds the notes to the own link state. 0 or -ENOMEM. */
+int gone_describe(const struct gone *g, Motet__LinkState *state);
+/* Whether any node says that this one has gone in the incarnation that is known of it. */
+bool gone_told(const struct topology *topology, const struct topology_node *node);

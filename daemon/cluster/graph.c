@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/cluster/graph.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/cluster/topology.h"
+
+/* One end's word about a link, under a key that is the same for both ends. */
+struct half {
+    uint32_t low, high, network;
+    uint32_t from;
+    uint32_t rtt_us, mbytes_per_s;
+};
+
+static int half_compare(const void *pa, const void *pb)
+{
+    const struct half *a = pa, *b = pb;
+
+    if (a->low != b->low)
+        return a->low < b->low ? -1 : 1;
+    if (a->high != b->high)
+        return a->high < b->high ? -1 : 1;
+    if (a->network != b->network)
+        return a->network < b->network ? -1 : 1;
+    return a->from < b->from ? -1 : a->from > b->from;
+}
+
+/* Number of a network; UINT32_MAX: no memory. There are few of them. */
+static uint32_t intern(struct graph *g, const char *name)
+{
+    for (uint32_t i = 0; i < g->n_networks; i++)
+        if (strcmp(g->networks[i], name) == 0)
+            return i;
+    char **grown = realloc(g->networks, (g->n_networks + 1) * sizeof *grown);
+    if (!grown)
+        return UINT32_MAX;
+    g->networks = grown;
+    g->networks[g->n_networks] = strdup(name);
+    return g->networks[g->n_networks] ? g->n_networks++ : UINT32_MAX;
+}
+
+static int collect(struct graph *g, const struct topology *t, struct half *halves, size_t *ret_n)
+{
+    size_t n = 0;
+
+    for (const struct topology_node *node = topology_first(t); node; node = node->hh.next) {
+        for (size_t i = 0; i < node->state->n_links; i++) {
+            const Motet__Adjacency *a = node->state->links[i];
+            const struct topology_node *to = topology_find(t, a->node_id);
+            if (!to)
+                continue;
+            struct half *h = &halves[n++];
+            h->from = node->index;
+            h->low = node->index < to->index ? node->index : to->index;
+            h->high = node->index < to->index ? to->index : node->index;
+            h->network = intern(g, a->network);
+            h->rtt_us = a->rtt_us;
+            h->mbytes_per_s = a->mbytes_per_s;
+            if (h->network == UINT32_MAX)
+                return -ENOMEM;
+        }
+    }
+    *ret_n = n;
+    return 0;
+}
+
+/* Calls that pair up: the n-th and the next are the two ends of one link. */
+static bool is_pair(const struct half *h, size_t i, size_t n)
+{
+    return i + 1 < n && h[i].low == h[i + 1].low && h[i].high == h[i + 1].high &&
+           h[i].network == h[i + 1].network && h[i].from != h[i + 1].from;
+}
+
+/* Returns the number of edges. */
+static size_t build_edges(struct graph *g, struct half *h, size_t n)
+{
+    struct route_edge *next = g->edges;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!is_pair(h, i, n))
+            continue;
+        g->nodes[h[i].low].n_edges++;
+        g->nodes[h[i].high].n_edges++;
+        i++;
+    }
+    for (uint32_t v = 0; v < g->n_nodes; v++) {
+        g->nodes[v].edges = next;
+        next += g->nodes[v].n_edges;
+        g->nodes[v].n_edges = 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!is_pair(h, i, n))
+            continue;
+        struct route_edge e = {.network = h[i].network};
+        e.rtt_us = h[i].rtt_us > h[i + 1].rtt_us ? h[i].rtt_us : h[i + 1].rtt_us;
+        e.mbytes_per_s =
+            h[i].mbytes_per_s < h[i + 1].mbytes_per_s ? h[i].mbytes_per_s : h[i + 1].mbytes_per_s;
+        struct route_node *low = &g->nodes[h[i].low], *high = &g->nodes[h[i].high];
+        e.to = h[i].high;
+        g->edges[(low->edges - g->edges) + low->n_edges++] = e;
+        e.to = h[i].low;
+        g->edges[(high->edges - g->edges) + high->n_edges++] = e;
+        i++;
+    }
+    return (size_t)(next - g->edges);
+}
+
+/* Gives every link of a network the network's least round trip. Its nodes hang on one switch, so
+ * what differs is noise of busy nodes; taken at its word it would send packets over a third node of
+ * the same network, through the same cables twice. */
+static int even_out(struct graph *g, size_t n_edges)
+{
+    uint32_t *least = malloc((g->n_networks + 1) * sizeof *least);
+
+    if (!least)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < g->n_networks; i++)
+        least[i] = UINT32_MAX;
+    for (size_t i = 0; i < n_edges; i++)
+        if (g->edges[i].rtt_us < least[g->edges[i].network])
+            least[g->edges[i].network] = g->edges[i].rtt_us;
+    for (size_t i = 0; i < n_edges; i++)
+        g->edges[i].rtt_us = least[g->edges[i].network];
+    free(least);
+    return 0;
+}
+
+int graph_init(struct graph *g, const struct topology *t)
+{
+    size_t n_halves = 0;
+
+    memset(g, 0, sizeof *g);
+    for (const struct topology_node *node = topology_first(t); node; node = node->hh.next) {
+        n_halves += node->state->n_links;
+        if (node->index >= g->n_nodes)
+            g->n_nodes = node->index + 1;
+    }
+    struct half *halves = calloc(n_halves + 1, sizeof *halves);
+    g->nodes = calloc(g->n_nodes + 1, sizeof *g->nodes);
+    g->by_index = calloc(g->n_nodes + 1, sizeof *g->by_index);
+    g->edges = calloc(n_halves + 1, sizeof *g->edges);
+    int rc = halves && g->nodes && g->by_index && g->edges ? 0 : -ENOMEM;
+    for (const struct topology_node *node = topology_first(t); rc == 0 && node;
+         node = node->hh.next) {
+        g->by_index[node->index] = node;
+        g->nodes[node->index].hash = node->node_id;
+        g->nodes[node->index].relays = !node->state->draining;
+    }
+    if (rc == 0)
+        rc = collect(g, t, halves, &n_halves);
+    if (rc == 0) {
+        qsort(halves, n_halves, sizeof *halves, half_compare);
+        rc = even_out(g, build_edges(g, halves, n_halves));
+    }
+    free(halves);
+    if (rc < 0)
+        graph_deinit(g);
+    return rc;
+}
+
+void graph_deinit(struct graph *g)
+{
+    for (uint32_t i = 0; i < g->n_networks; i++)
+        free(g->networks[i]);
+    free(g->networks);
+    free(g->nodes);
+    free(g->by_index);
+    free(g->edges);
+    memset(g, 0, sizeof *g);
+}
+
+const char *graph_network(const struct graph *g, uint32_t network)
+{
+    return network < g->n_networks ? g->networks[network] : "?";
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The topology as a graph for route.h: only links that both ends name, with the slower end's
+ * figures, so that every node computes with the same numbers. Pure; control thread and tests.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/cluster/route.h"
+
+struct topology;
+struct topology_node;
+
+struct graph {
+    uint32_t n_nodes; /* highest index + 1 */
+    struct route_node *nodes;
+    struct route_edge *edges;
+    const struct topology_node **by_index;
+    uint32_t n_networks;
+    char **networks;
+};
+
+/* 0 or -ENOMEM. */
+int graph_init(struct graph *g, const struct topology *t);
+/* A zeroed graph is fine. */
+void graph_deinit(struct graph *g);
+/* "?" if there is no such network. */
+const char *graph_network(const struct graph *g, uint32_t network);

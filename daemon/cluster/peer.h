@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One control connection to a neighbour's daemon: hand-shake and liveness. Pure state machine,
+ * without socket and clock; mesh.c owns the socket and calls it. Control thread.
+ *
+ *      HELLO -- Hello: versions, names --> PROOF -- Proof: cluster key --> UP
+ *        |                                   |                             |
+ *        `------- time over, refused --------'------- silent too long -----'--> (caller closes)
+ *
+ * Each side sends Hello at once; Proof is an HMAC over both Hello frames as they travelled and over
+ * who opened the connection, so neither can be replayed, mirrored or changed. What follows is not
+ * protected further: the key keeps strangers and misconfigured nodes out of a trusted network, it
+ * does not make a hostile network safe.
+ */
+#pragma once
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/cluster/auth.h"
+
+#define PEER_VERSION     2u
+#define PEER_HELLO_BYTES 512u
+#define PEER_NAME_BYTES  56u
+
+enum peer_state { PEER_HELLO, PEER_PROOF, PEER_UP };
+
+/* Who we are, the same for all connections. */
+struct peer_self {
+    const char *node;
+    uint32_t node_id, epoch, packet_bytes;
+    const struct auth_key *key;
+    uint64_t heartbeat_ns, dead_after_ns, handshake_ns;
+    uint64_t changed_ns; /* when the intervals last became shorter: silence counts from then on */
+};
+
+struct peer;
+struct peer_ops {
+    void (*send)(void *ctx, uint16_t type, const void *body, uint32_t len);
+    /* The other side's Hello is sound; may it come in? NULL, or the reason why not (stays valid
+     * until the next call). */
+    const char *(*admit)(void *ctx, const struct peer *peer);
+    /* The connection is up. */
+    void (*up)(void *ctx);
+    /* A frame that belongs to others (LinkState, Mail). 0 or negative errno. */
+    int (*frame)(void *ctx, uint16_t type, const uint8_t *body, uint32_t len, uint64_t now_ns);
+    /* A round trip was measured. */
+    void (*rtt)(void *ctx, uint64_t rtt_ns);
+};
+
+struct peer {
+    const struct peer_self *self;
+    const struct peer_ops *ops;
+    void *ctx;
+    enum peer_state state;
+    bool initiator; /* we opened the connection */
+    char network[PEER_NAME_BYTES];
+    uint64_t since_ns, heard_ns, sent_ns, measured_ns;
+    uint8_t own_hello[PEER_HELLO_BYTES], other_hello[PEER_HELLO_BYTES];
+    uint32_t own_hello_len, other_hello_len;
+    /* The other side, valid from PEER_PROOF on. */
+    char node[PEER_NAME_BYTES];
+    uint32_t node_id, epoch, control_port;
+    char reason[256]; /* why it ended, for the log and for Refused */
+};
+
+/* Starts a connection on a network by sending Hello. */
+void peer_start(struct peer *p, const struct peer_self *self, const char *network,
+                uint32_t own_port, bool initiator, const struct peer_ops *ops, void *ctx,
+                uint64_t now_ns);
+/* 0, or -EPROTO or -EACCES: refuse the other side with p->reason. */
+int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len,
+                  uint64_t now_ns);
+/* To be called at peer_next_ns, or more often. 0, or -ETIMEDOUT: close, p->reason says why. */
+int peer_on_timer(struct peer *p, uint64_t now_ns);
+/* When peer_on_timer wants to be called at the latest. */
+uint64_t peer_next_ns(const struct peer *p);

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/cluster/topology.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/cluster/gone.h"
+#include "daemon/cluster/peer.h"
+#include "daemon/node.h"
+#include "proto/hop.h"
+
+#define MAX_ADDRESS_BYTES 128u
+#define MAX_HOST_BYTES    64u
+
+struct topology {
+    uint32_t own_id, own_epoch, max_nodes;
+    uint32_t next_index;
+    struct topology_node *nodes;
+};
+
+struct topology *topology_new(uint32_t own_id, uint32_t own_epoch, uint32_t max_nodes)
+{
+    struct topology *t = calloc(1, sizeof *t);
+
+    if (t) {
+        t->own_id = own_id;
+        t->own_epoch = own_epoch;
+        t->max_nodes = max_nodes;
+    }
+    return t;
+}
+
+void topology_free(struct topology *t)
+{
+    struct topology_node *n, *next;
+
+    if (!t)
+        return;
+    HASH_ITER(hh, t->nodes, n, next) {
+        HASH_DEL(t->nodes, n);
+        motet__link_state__free_unpacked(n->state, NULL);
+        free(n);
+    }
+    free(t);
+}
+
+struct topology_node *topology_find(const struct topology *t, uint32_t node_id)
+{
+    struct topology_node *n;
+    HASH_FIND(hh, t->nodes, &node_id, sizeof node_id, n);
+    return n;
+}
+
+struct topology_node *topology_find_name(const struct topology *t, const char *name)
+{
+    struct topology_node *n = topology_find(t, node_id_of(name));
+    return n && strcmp(n->state->node, name) == 0 ? n : NULL;
+}
+
+struct topology_node *topology_first(const struct topology *t)
+{
+    return t->nodes;
+}
+
+unsigned topology_count(const struct topology *t)
+{
+    return HASH_COUNT(t->nodes);
+}
+
+static bool text_valid(const char *s, size_t max)
+{
+    size_t n = strlen(s);
+
+    if (n == 0 || n >= max)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] >= 127)
+            return false;
+    return true;
+}
+
+/* It will be flooded on, and what is not understood here could come out unreadable. */
+static bool all_known(const Motet__LinkState *s)
+{
+    bool known = s->base.n_unknown_fields == 0;
+
+    for (size_t i = 0; i < s->n_endpoints; i++)
+        known &= s->endpoints[i]->base.n_unknown_fields == 0;
+    for (size_t i = 0; i < s->n_links; i++)
+        known &= s->links[i]->base.n_unknown_fields == 0;
+    for (size_t i = 0; i < s->n_gone; i++)
+        known &= s->gone[i]->base.n_unknown_fields == 0;
+    return known;
+}
+
+static bool state_valid(const Motet__LinkState *s)
+{
+    if (!text_valid(s->node, PEER_NAME_BYTES) || s->node_id == 0 ||
+        s->node_id != node_id_of(s->node) || s->epoch == 0 || s->n_endpoints > HOP_MAX_CHANNELS ||
+        s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_gone > GONE_MAX || !all_known(s))
+        return false;
+    for (size_t i = 0; i < s->n_endpoints; i++) {
+        const Motet__Endpoint *e = s->endpoints[i];
+        if (e->channel >= HOP_MAX_CHANNELS || !text_valid(e->network, PEER_NAME_BYTES) ||
+            !text_valid(e->driver, PEER_NAME_BYTES) || !text_valid(e->provider, MAX_HOST_BYTES) ||
+            e->address.len > MAX_ADDRESS_BYTES || !text_valid(e->control_host, MAX_HOST_BYTES) ||
+            e->control_port > 65535)
+            return false;
+    }
+    for (size_t i = 0; i < s->n_links; i++)
+        if (s->links[i]->node_id == 0 || s->links[i]->node_id == s->node_id ||
+            !text_valid(s->links[i]->network, PEER_NAME_BYTES))
+            return false;
+    return true;
+}
+
+/* Negative, 0, positive: a is older than, the same as, newer than b. Epochs are serial numbers:
+ * they may wrap. */
+static int state_compare(const Motet__LinkState *a, const Motet__LinkState *b)
+{
+    if (a->epoch != b->epoch)
+        return (int32_t)(a->epoch - b->epoch) < 0 ? -1 : 1;
+    return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+static struct topology_node *node_add(struct topology *t, Motet__LinkState *state)
+{
+    struct topology_node *n = calloc(1, sizeof *n);
+
+    if (!n)
+        return NULL;
+    n->node_id = state->node_id;
+    n->state = state;
+    n->index = t->next_index++;
+    HASH_ADD(hh, t->nodes, node_id, sizeof n->node_id, n);
+    return n;
+}
+
+static int apply_checked(struct topology *t, Motet__LinkState *state, bool *ret_restarted)
+{
+    struct topology_node *n = topology_find(t, state->node_id);
+
+    if (state->node_id == t->own_id) {
+        if (state->epoch == t->own_epoch || !n)
+            return TOPOLOGY_E_KNOWN;
+        return state_compare(state, n->state) > 0 ? TOPOLOGY_E_OURSELVES : TOPOLOGY_E_OLDER;
+    }
+    if (!n) {
+        if (HASH_COUNT(t->nodes) >= t->max_nodes)
+            return TOPOLOGY_E_FULL;
+        return node_add(t, state) ? 0 : -ENOMEM;
+    }
+    if (strcmp(n->state->node, state->node) != 0)
+        return -EINVAL; /* two names with one id; the hand-shake names them both */
+    int order = state_compare(state, n->state);
+    if (order <= 0)
+        return order == 0 ? TOPOLOGY_E_KNOWN : TOPOLOGY_E_OLDER;
+    *ret_restarted = state->epoch != n->state->epoch;
+    motet__link_state__free_unpacked(n->state, NULL);
+    n->state = state;
+    return 0;
+}
+
+int topology_apply(struct topology *t, Motet__LinkState *state, bool *ret_restarted)
+{
+    *ret_restarted = false;
+    int rc = state_valid(state) ? apply_checked(t, state, ret_restarted) : -EINVAL;
+    if (rc != 0)
+        motet__link_state__free_unpacked(state, NULL);
+    return rc;
+}
+
+int topology_set_own(struct topology *t, Motet__LinkState *state)
+{
+    struct topology_node *n = topology_find(t, t->own_id);
+
+    if (!n)
+        return node_add(t, state) ? 0 : -ENOMEM;
+    motet__link_state__free_unpacked(n->state, NULL);
+    n->state = state;
+    return 0;
+}
+
+const Motet__Adjacency *topology_adjacency(const struct topology_node *from, uint32_t to,
+                                           const char *network)
+{
+    for (size_t i = 0; i < from->state->n_links; i++) {
+        const Motet__Adjacency *a = from->state->links[i];
+        if (a->node_id == to && strcmp(a->network, network) == 0)
+            return a;
+    }
+    return NULL;
+}
+
+const Motet__Endpoint *topology_endpoint(const struct topology_node *node, const char *network,
+                                         uint32_t n)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < node->state->n_endpoints; i++)
+        count += strcmp(node->state->endpoints[i]->network, network) == 0;
+    if (count == 0)
+        return NULL;
+    n %= count;
+    for (size_t i = 0; i < node->state->n_endpoints; i++)
+        if (strcmp(node->state->endpoints[i]->network, network) == 0 && n-- == 0)
+            return node->state->endpoints[i];
+    return NULL;
+}

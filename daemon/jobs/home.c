@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/jobs/home.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "daemon/jobs/networks.h"
+#include "proto/hop.h"
+#include "proto/segment.h"
+
+#define LAUNCH_LIMIT_NS (30 * CLOCK_NS_PER_S)
+/* After SIGKILL: then a process hangs in the kernel, or its node does. */
+#define KILL_LIMIT_NS (10 * CLOCK_NS_PER_S)
+/* So often it is seen whether those that have not ended can be reached at all. */
+#define KILL_STEP_NS CLOCK_NS_PER_S
+/* So many ranges of ranks are named in a message. */
+#define NAMED_RANGES 8u
+/* Output is acknowledged to its node in steps, while mpiexec takes it. */
+#define WINDOW_STEP_BYTES  (256u << 10)
+#define CLIENT_QUEUE_BYTES (512u << 10)
+/* As promised in proto/control.proto. */
+#define STDIN_WINDOW_BYTES (256u << 10)
+
+struct homes {
+    char node_name[64];
+    uint32_t node_id;
+    uint64_t next_id;
+    uint64_t grace_ns;
+    const struct home_ops *ops;
+    void *ctx;
+    struct home *table;
+};
+
+struct homes *homes_new(const char *node_name, uint32_t node_id, uint32_t epoch,
+                        const struct home_ops *ops, void *ctx)
+{
+    struct homes *homes = calloc(1, sizeof *homes);
+
+    if (!homes)
+        return NULL;
+    snprintf(homes->node_name, sizeof homes->node_name, "%s", node_name);
+    homes->node_id = node_id;
+    /* Ids of a daemon that was restarted must not meet those of jobs that its peers still end. */
+    homes->next_id = (uint64_t)node_id << 32 | (uint32_t)(hash_mix64(epoch) & 0xffff0000u) | 1;
+    homes->grace_ns = CLOCK_NS_PER_S;
+    homes->ops = ops;
+    homes->ctx = ctx;
+    return homes;
+}
+
+static void home_free(struct homes *homes, struct home *h)
+{
+    HASH_DEL(homes->table, h);
+    place_free(&h->placement);
+    free(h->nodes);
+    free(h->ranks);
+    free(h);
+}
+
+void homes_free(struct homes *homes)
+{
+    struct home *h, *next;
+
+    if (!homes)
+        return;
+    HASH_ITER(hh, homes->table, h, next)
+        home_free(homes, h);
+    free(homes);
+}
+
+struct home *homes_find(const struct homes *homes, uint64_t id)
+{
+    struct home *h;
+    HASH_FIND(hh, homes->table, &id, sizeof id, h);
+    return h;
+}
+
+struct home *homes_first(const struct homes *homes)
+{
+    return homes->table;
+}
+
+unsigned homes_count(const struct homes *homes)
+{
+    return HASH_COUNT(homes->table);
+}
+
+bool homes_networked(const struct homes *homes)
+{
+    for (const struct home *h = homes->table; h; h = h->hh.next)
+        if (h->placement.n_placements > 1 || h->placement.placements[0]->node_id != homes->node_id)
+            return true;
+    return false;
+}
+
+void homes_set_grace(struct homes *homes, uint64_t grace_ns)
+{
+    homes->grace_ns = grace_ns;
+}
+
+static void to_all(struct homes *homes, struct home *h, uint16_t type, const ProtobufCMessage *msg)
+{
+    for (size_t n = 0; n < h->placement.n_placements; n++)
+        if (!h->nodes[n].lost)
+            homes->ops->to_node(homes->ctx, h->nodes[n].node_id, type, msg);
+}
+
+/* To those below the home in the tree, who pass it on. */
+static void to_children(struct homes *homes, struct home *h, uint16_t type,
+                        const ProtobufCMessage *msg)
+{
+    for (uint32_t i = 0; i < h->start.n_children; i++)
+        homes->ops->to_node(homes->ctx, h->start.children[i], type, msg);
+}
+
+/* JobEnd to everyone; the job is forgotten. */
+static void home_over(struct homes *homes, struct home *h)
+{
+    Motet__JobEnd msg = MOTET__JOB_END__INIT;
+
+    msg.job = h->id;
+    msg.code = h->code;
+    msg.message = h->message[0] ? h->message : NULL;
+    /* Also to nodes that are given up: if one comes back, this waits for it, and its ranks do not
+     * run on for nobody. */
+    for (size_t n = 0; n < h->placement.n_placements; n++)
+        homes->ops->to_node(homes->ctx, h->nodes[n].node_id, MOTET__FRAME_TYPE__JOB_END, &msg.base);
+    if (h->client) {
+        if (h->state != HOME_LAUNCHING)
+            homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__JOB_END, &msg.base);
+        homes->ops->client_done(homes->ctx, h->client);
+    }
+    if (h->failed)
+        log_notice("job %016llx over: %s", (unsigned long long)h->id, h->message);
+    else
+        log_info("job %016llx over, code %d", (unsigned long long)h->id, h->code);
+    home_free(homes, h);
+}
+
+static void send_kill(struct homes *homes, struct home *h, int signal)
+{
+    Motet__Kill msg = MOTET__KILL__INIT;
+
+    msg.job = h->id;
+    msg.signal = signal;
+    msg.reason = h->failed ? h->message : NULL;
+    to_all(homes, h, MOTET__FRAME_TYPE__KILL, &msg.base);
+}
+
+static void kill_now(struct homes *homes, struct home *h, uint64_t now_ns)
+{
+    h->killed = true;
+    h->deadline_ns = now_ns + KILL_STEP_NS;
+    h->give_up_ns = now_ns + KILL_LIMIT_NS;
+    send_kill(homes, h, SIGKILL);
+}
+
+/* The job failed: the first reason counts. */
+static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_t now_ns,
+                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_t now_ns,
+                      const char *fmt, ...)
+{
+    va_list ap;
+
+    if (h->failed)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(h->message, sizeof h->message, fmt, ap);
+    va_end(ap);
+    h->failed = true;
+    h->code = code;
+    if (h->state != HOME_RUNNING)
+        return;
+    h->state = HOME_ENDING;
+    if (homes->grace_ns == 0) {
+        kill_now(homes, h, now_ns);
+    } else {
+        h->deadline_ns = now_ns + homes->grace_ns;
+        send_kill(homes, h, SIGTERM);
+    }
+}
+
+static void refuse_submit(struct homes *homes, void *client, const char *error)
+{
+    Motet__Submitted msg = MOTET__SUBMITTED__INIT;
+
+    msg.ok = false;
+    msg.error = (char *)error;
+    homes->ops->to_client(homes->ctx, client, MOTET__FRAME_TYPE__SUBMITTED, &msg.base);
+}
+
+static struct home *home_new(struct homes *homes, struct place_result *placement)
+{
+    struct home *h = calloc(1, sizeof *h);
+
+    if (!h)
+        return NULL;
+    for (size_t n = 0; n < placement->n_placements; n++)
+        h->n_ranks += (uint32_t)placement->placements[n]->n_ranks;
+    h->nodes = calloc(placement->n_placements, sizeof *h->nodes);
+    h->ranks = calloc(h->n_ranks, sizeof *h->ranks);
+    if (!h->nodes || !h->ranks ||
+        start_init_root(&h->start, placement->placements, placement->n_placements) < 0) {
+        free(h->nodes);
+        free(h->ranks);
+        free(h);
+        return NULL;
+    }
+    h->placement = *placement;
+    *placement = (struct place_result){0};
+    h->id = homes->next_id++;
+    h->n_streams_open = 2 * h->n_ranks;
+    for (size_t n = 0; n < h->placement.n_placements; n++) {
+        const Motet__Placement *pl = h->placement.placements[n];
+        h->nodes[n].node_id = pl->node_id;
+        for (size_t i = 0; i < pl->n_ranks; i++) {
+            h->ranks[pl->ranks[i]].node = (uint32_t)n;
+            h->ranks[pl->ranks[i]].streams_open = 3;
+        }
+    }
+    HASH_ADD(hh, homes->table, id, sizeof h->id, h);
+    return h;
+}
+
+/* How far apart the networks of the placements are, in *ret_distances (the caller frees its data).
+ * 0, or -errno and one line in error. */
+static int measure_networks(const struct place_result *placement, const struct place_node *nodes,
+                            size_t n_nodes, ProtobufCBinaryData *ret_distances, char *error,
+                            size_t error_size)
+{
+    const char *names[SEGMENT_MAX_NETWORKS];
+    int n =
+        networks_list(placement->placements, placement->n_placements, names, SEGMENT_MAX_NETWORKS);
+
+    if (n < 0) {
+        snprintf(error, error_size, "the job's nodes are on more than %u networks",
+                 SEGMENT_MAX_NETWORKS);
+        return n;
+    }
+    ret_distances->len = (size_t)n * (size_t)n;
+    ret_distances->data = malloc(ret_distances->len + 1);
+    return ret_distances->data
+               ? networks_distances(names, (size_t)n, nodes, n_nodes, ret_distances->data)
+               : -ENOMEM;
+}
+
+static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Motet__Submit *submit,
+                        const uint8_t key[16], ProtobufCBinaryData distances)
+{
+    Motet__Launch msg = MOTET__LAUNCH__INIT;
+
+    msg.job = h->id;
+    msg.key.data = (uint8_t *)key;
+    msg.key.len = 16;
+    msg.home_node = homes->node_id;
+    msg.n_apps = submit->n_apps;
+    msg.apps = submit->apps;
+    msg.n_placements = h->placement.n_placements;
+    msg.placements = h->placement.placements;
+    msg.wdir = submit->wdir;
+    msg.n_env = submit->n_env;
+    msg.env = submit->env;
+    msg.bind = submit->bind;
+    msg.wait_mode = submit->wait_mode;
+    msg.name = h->name;
+    msg.uid = (uint32_t)h->uid;
+    msg.gid = (uint32_t)gid;
+    msg.stdin_to_rank0 = submit->stdin_to_rank0;
+    msg.has_umask = submit->has_umask;
+    msg.umask = submit->umask;
+    msg.has_network_distances = true;
+    msg.network_distances = distances;
+    to_children(homes, h, MOTET__FRAME_TYPE__LAUNCH, &msg.base);
+}
+
+struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gid,
+                          const Motet__Submit *submit, const uint8_t key[16], uint64_t now_ns)
+{
+    struct place_node *nodes = calloc(HOP_MAX_NODES, sizeof *nodes);
+    struct place_result placement = {0};
+    ProtobufCBinaryData distances = {0};
+    char error[512] = "out of memory";
+    int rc = -ENOMEM;
+
+    if (nodes) {
+        size_t n_nodes = homes->ops->nodes(homes->ctx, nodes, HOP_MAX_NODES);
+        rc = n_nodes > 0 ? place_ranks(submit, nodes, n_nodes, &placement, error, sizeof error)
+                         : -EINVAL;
+        if (n_nodes == 0)
+            snprintf(error, sizeof error, "node %s is being shut down", homes->node_name);
+        if (rc == 0)
+            rc = measure_networks(&placement, nodes, n_nodes, &distances, error, sizeof error);
+    }
+    for (size_t i = 0; rc == 0 && i < submit->n_apps; i++) {
+        if (submit->apps[i]->n_argv == 0 || submit->apps[i]->n_ranks == 0) {
+            snprintf(error, sizeof error, "part %zu of the command line has no program or no ranks",
+                     i);
+            rc = -EINVAL;
+        }
+    }
+    struct home *h = rc == 0 ? home_new(homes, &placement) : NULL;
+    free(nodes);
+    place_free(&placement);
+    if (!h) {
+        free(distances.data);
+        refuse_submit(homes, client, error);
+        return NULL;
+    }
+    const char *program = submit->apps[0]->argv[0];
+    const char *slash = strrchr(program, '/');
+    snprintf(h->name, sizeof h->name, "%s",
+             submit->name && submit->name[0] ? submit->name
+             : slash                         ? slash + 1
+                                             : program);
+    h->client = client;
+    h->uid = uid;
+    h->since_ns = now_ns;
+    h->deadline_ns = now_ns + LAUNCH_LIMIT_NS;
+    log_info("job %016llx: '%s', %u ranks on %zu nodes, of user %u", (unsigned long long)h->id,
+             h->name, h->n_ranks, h->placement.n_placements, (unsigned)uid);
+    send_launch(homes, h, gid, submit, key, distances);
+    free(distances.data);
+    return h;
+}
+
+/* Index of a node in the job, or -1. */
+static int node_index(const struct home *h, uint32_t node_id)
+{
+    for (size_t n = 0; n < h->placement.n_placements; n++)
+        if (h->nodes[n].node_id == node_id)
+            return (int)n;
+    return -1;
+}
+
+static void launch_failed(struct homes *homes, struct home *h, const char *error)
+{
+    if (h->client)
+        refuse_submit(homes, h->client, error);
+    snprintf(h->message, sizeof h->message, "%s", error);
+    h->failed = true;
+    home_over(homes, h);
+}
+
+void homes_on_launched(struct homes *homes, uint32_t src_node, const Motet__Launched *msg,
+                       uint64_t now_ns)
+{
+    struct home *h = homes_find(homes, msg->job);
+    int n = h ? node_index(h, src_node) : -1;
+
+    (void)now_ns;
+    if (n < 0 || h->state != HOME_LAUNCHING)
+        return;
+    enum start_next next = start_on_answer(&h->start, src_node, msg->ok);
+    if (next == START_FAILED)
+        launch_failed(homes, h, msg->error ? msg->error : "a node refused the job");
+    if (next != START_READY)
+        return;
+    Motet__Submitted submitted = MOTET__SUBMITTED__INIT;
+    submitted.ok = true;
+    submitted.has_job = true;
+    submitted.job = h->id;
+    submitted.n_placements = h->placement.n_placements;
+    submitted.placements = h->placement.placements;
+    homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__SUBMITTED, &submitted.base);
+    h->state = HOME_RUNNING;
+    h->deadline_ns = UINT64_MAX;
+    Motet__Start start = MOTET__START__INIT;
+    start.job = h->id;
+    to_children(homes, h, MOTET__FRAME_TYPE__START, &start.base);
+}
+
+/* True when the job was over and is gone. */
+static bool check_over(struct homes *homes, struct home *h)
+{
+    if (h->n_exited < h->n_ranks || h->n_streams_open > 0)
+        return false;
+    home_over(homes, h);
+    return true;
+}
+
+static void judge_exit(struct homes *homes, struct home *h, uint32_t rank, const char *node,
+                       int32_t status, const char *reason, uint64_t now_ns)
+{
+    const struct home_rank *r = &h->ranks[rank];
+
+    if (reason) {
+        int code = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 128 + SIGKILL;
+        home_fail(homes, h, code, now_ns, "rank %u on node %s: %s", rank, node, reason);
+    } else if (WIFSIGNALED(status)) {
+        home_fail(homes, h, 128 + WTERMSIG(status), now_ns,
+                  "rank %u on node %s was killed by signal %d (%s)%s", rank, node, WTERMSIG(status),
+                  strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
+    } else if (r->entered && !r->finalized) {
+        home_fail(homes, h, WEXITSTATUS(status) ? WEXITSTATUS(status) : 1, now_ns,
+                  "rank %u on node %s exited with code %d without calling MPI_Finalize", rank, node,
+                  WEXITSTATUS(status));
+    } else if (WEXITSTATUS(status) != 0 && !r->entered) {
+        home_fail(homes, h, WEXITSTATUS(status), now_ns, "rank %u on node %s exited with code %d",
+                  rank, node, WEXITSTATUS(status));
+    } else if (WEXITSTATUS(status) != 0 && h->code == 0) {
+        /* It had finished with MPI; the others may do so too. */
+        h->code = WEXITSTATUS(status);
+        snprintf(h->message, sizeof h->message, "rank %u on node %s exited with code %d", rank,
+                 node, WEXITSTATUS(status));
+    }
+}
+
+static void rank_exited(struct homes *homes, struct home *h, uint32_t rank, const char *node,
+                        int32_t status, bool finalized, bool entered, const char *reason,
+                        uint64_t now_ns)
+{
+    struct home_rank *r = &h->ranks[rank];
+    Motet__RankExit msg = MOTET__RANK_EXIT__INIT;
+
+    r->exited = true;
+    r->status = status;
+    r->entered = entered;
+    r->finalized = finalized;
+    h->n_exited++;
+    msg.job = h->id;
+    msg.rank = rank;
+    msg.node = (char *)node;
+    msg.status = status;
+    msg.finalized = finalized;
+    msg.has_entered = true;
+    msg.entered = entered;
+    msg.reason = (char *)reason;
+    if (h->client)
+        homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__RANK_EXIT, &msg.base);
+    judge_exit(homes, h, rank, node, status, reason, now_ns);
+}
+
+void homes_on_rank_exit(struct homes *homes, uint32_t src_node, const Motet__RankExit *msg,
+                        uint64_t now_ns)
+{
+    struct home *h = homes_find(homes, msg->job);
+    int n = h ? node_index(h, src_node) : -1;
+
+    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+        h->ranks[msg->rank].node != (uint32_t)n || h->ranks[msg->rank].exited)
+        return;
+    rank_exited(homes, h, msg->rank, h->placement.placements[n]->node, msg->status, msg->finalized,
+                msg->has_entered && msg->entered, msg->reason, now_ns);
+    check_over(homes, h);
+}
+
+static void stream_ended(struct home *h, uint32_t rank, uint32_t bit)
+{
+    if (h->ranks[rank].streams_open & bit) {
+        h->ranks[rank].streams_open &= (uint8_t)~bit;
+        h->n_streams_open--;
+    }
+}
+
+static void acknowledge(struct homes *homes, struct home *h, struct home_node *node)
+{
+    Motet__StdioWindow msg = MOTET__STDIO_WINDOW__INIT;
+
+    node->acknowledged = node->received;
+    msg.job = h->id;
+    msg.consumed = node->received;
+    homes->ops->to_node(homes->ctx, node->node_id, MOTET__FRAME_TYPE__STDIO_WINDOW, &msg.base);
+}
+
+void homes_on_stdio(struct homes *homes, uint32_t src_node, const Motet__Stdio *msg,
+                    uint64_t now_ns)
+{
+    struct home *h = homes_find(homes, msg->job);
+    int n = h ? node_index(h, src_node) : -1;
+
+    (void)now_ns;
+    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+        h->ranks[msg->rank].node != (uint32_t)n || msg->stream < 1 || msg->stream > 2)
+        return;
+    struct home_node *node = &h->nodes[n];
+    if (h->client)
+        homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__STDIO, &msg->base);
+    if (msg->data.len == 0) {
+        stream_ended(h, msg->rank, msg->stream);
+        check_over(homes, h);
+        return;
+    }
+    node->received += msg->data.len;
+    if (node->received - node->acknowledged >= WINDOW_STEP_BYTES &&
+        (!h->client || homes->ops->client_queued(homes->ctx, h->client) <= CLIENT_QUEUE_BYTES))
+        acknowledge(homes, h, node);
+}
+
+void homes_on_client_drained(struct homes *homes, struct home *h)
+{
+    for (size_t n = 0; n < h->placement.n_placements; n++)
+        if (h->nodes[n].received > h->nodes[n].acknowledged && !h->nodes[n].lost)
+            acknowledge(homes, h, &h->nodes[n]);
+}
+
+void homes_on_stdin_window(struct homes *homes, uint32_t src_node, const Motet__StdioWindow *msg)
+{
+    struct home *h = homes_find(homes, msg->job);
+    int n = h ? node_index(h, src_node) : -1;
+
+    if (n < 0 || h->ranks[0].node != (uint32_t)n || msg->consumed > h->stdin_sent ||
+        msg->consumed <= h->stdin_consumed)
+        return;
+    h->stdin_consumed = msg->consumed;
+    if (h->client)
+        homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__STDIO_WINDOW, &msg->base);
+}
+
+int homes_on_client_stdin(struct homes *homes, struct home *h, const Motet__Stdio *msg)
+{
+    if (msg->job != h->id || msg->stream != 0)
+        return -EPROTO;
+    if (h->state == HOME_LAUNCHING || h->ranks[0].exited || h->nodes[h->ranks[0].node].lost)
+        return 0;
+    if (h->stdin_sent - h->stdin_consumed + msg->data.len > STDIN_WINDOW_BYTES)
+        return -EPROTO;
+    h->stdin_sent += msg->data.len;
+    homes->ops->to_node(homes->ctx, h->nodes[h->ranks[0].node].node_id, MOTET__FRAME_TYPE__STDIO,
+                        &msg->base);
+    return 0;
+}
+
+void homes_on_client_kill(struct homes *homes, struct home *h, const Motet__Kill *msg,
+                          uint64_t now_ns)
+{
+    if (msg->job != h->id || msg->signal <= 0 || msg->signal >= NSIG)
+        return;
+    if (h->state == HOME_LAUNCHING) {
+        launch_failed(homes, h, "ended by mpiexec before it began");
+        return;
+    }
+    if (msg->signal != SIGKILL) {
+        send_kill(homes, h, msg->signal);
+        return;
+    }
+    if (!h->failed) {
+        snprintf(h->message, sizeof h->message, "%s",
+                 msg->reason ? msg->reason : "killed by mpiexec");
+        h->failed = true;
+        h->code = msg->has_code ? msg->code : 128 + SIGKILL;
+    }
+    h->state = HOME_ENDING;
+    kill_now(homes, h, now_ns);
+}
+
+void homes_on_client_gone(struct homes *homes, struct home *h)
+{
+    h->client = NULL;
+    if (!h->failed)
+        snprintf(h->message, sizeof h->message, "mpiexec is gone");
+    h->failed = true;
+    h->code = 128 + SIGKILL;
+    home_over(homes, h);
+}
+
+void homes_on_abort(struct homes *homes, uint32_t src_node, const Motet__Abort *msg,
+                    uint64_t now_ns)
+{
+    struct home *h = homes_find(homes, msg->job);
+    int n = h ? node_index(h, src_node) : -1;
+
+    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+        h->ranks[msg->rank].node != (uint32_t)n)
+        return;
+    /* What a shell would see of exit(code); an abort is never a success. */
+    int code = msg->code & 0xff ? msg->code & 0xff : 1;
+    home_fail(homes, h, code, now_ns, "rank %u on node %s ended the job: %s", msg->rank,
+              h->placement.placements[n]->node,
+              msg->text && msg->text[0] ? msg->text : "MPI_Abort");
+}
+
+/* The node's ranks that have not ended, as "rank 3" or "ranks 0-5, 7 and 12 more". False: none. */
+static bool name_ranks(const struct home *h, const Motet__Placement *pl, char *out, size_t size)
+{
+    size_t at = 0, n_left = 0, n_alive = 0;
+    unsigned n_ranges = 0;
+    char list[160] = "";
+
+    for (size_t i = 0; i < pl->n_ranks; i++) {
+        uint32_t first = pl->ranks[i], last = first;
+        if (h->ranks[first].exited)
+            continue;
+        n_alive++;
+        if (n_ranges == NAMED_RANGES) {
+            n_left++;
+            continue;
+        }
+        while (i + 1 < pl->n_ranks && pl->ranks[i + 1] == last + 1 && !h->ranks[last + 1].exited) {
+            last++;
+            i++;
+            n_alive++;
+        }
+        int n = snprintf(list + at, sizeof list - at, last > first ? "%s%u-%u" : "%s%u",
+                         n_ranges ? ", " : "", first, last);
+        at += n > 0 ? (size_t)n : 0;
+        n_ranges++;
+    }
+    if (n_left > 0)
+        snprintf(list + at, sizeof list - at, " and %zu more", n_left);
+    snprintf(out, size, "rank%s %s", n_alive == 1 ? "" : "s", list);
+    return n_alive > 0;
+}
+
+void homes_on_node_lost(struct homes *homes, uint32_t node_id, const char *why, uint64_t now_ns)
+{
+    struct home *h, *next;
+
+    HASH_ITER(hh, homes->table, h, next) {
+        int n = node_index(h, node_id);
+        if (n < 0 || h->nodes[n].lost)
+            continue;
+        const Motet__Placement *pl = h->placement.placements[n];
+        char reason[160];
+        h->nodes[n].lost = true;
+        if (h->state == HOME_LAUNCHING) {
+            snprintf(reason, sizeof reason, "node %s %s while the job was being started", pl->node,
+                     why);
+            launch_failed(homes, h, reason);
+            continue;
+        }
+        char ranks[200];
+        if (name_ranks(h, pl, ranks, sizeof ranks))
+            home_fail(homes, h, 128 + SIGKILL, now_ns, "node %s %s; it had %s", pl->node, why,
+                      ranks);
+        snprintf(reason, sizeof reason, "its node %s", why);
+        for (size_t i = 0; i < pl->n_ranks; i++) {
+            uint32_t rank = pl->ranks[i];
+            if (!h->ranks[rank].exited)
+                rank_exited(homes, h, rank, pl->node, SIGKILL, false, h->ranks[rank].entered,
+                            reason, now_ns);
+            stream_ended(h, rank, 1);
+            stream_ended(h, rank, 2);
+        }
+        check_over(homes, h);
+    }
+}
+
+void homes_end_all(struct homes *homes, const char *why, uint64_t now_ns)
+{
+    struct home *h, *next;
+
+    HASH_ITER(hh, homes->table, h, next) {
+        if (h->state == HOME_LAUNCHING)
+            launch_failed(homes, h, why);
+        else
+            home_fail(homes, h, 128 + SIGTERM, now_ns, "%s", why);
+    }
+}
+
+uint64_t homes_deadline(const struct homes *homes)
+{
+    uint64_t when_ns = UINT64_MAX;
+
+    for (const struct home *h = homes->table; h; h = h->hh.next)
+        when_ns = h->deadline_ns < when_ns ? h->deadline_ns : when_ns;
+    return when_ns;
+}
+
+/* Whether nothing can be heard any more of whatever has not ended. Should such a node come back it
+ * gets JobEnd. */
+static bool only_unreachable_left(const struct homes *homes, const struct home *h)
+{
+    for (uint32_t r = 0; r < h->n_ranks; r++)
+        if ((!h->ranks[r].exited || h->ranks[r].streams_open) &&
+            homes->ops->reachable(homes->ctx, h->nodes[h->ranks[r].node].node_id))
+            return false;
+    return true;
+}
+
+void homes_run(struct homes *homes, uint64_t now_ns)
+{
+    struct home *h, *next;
+
+    HASH_ITER(hh, homes->table, h, next) {
+        if (h->deadline_ns <= now_ns) {
+            if (h->state == HOME_LAUNCHING) {
+                launch_failed(homes, h, "not all nodes answered within 30 s");
+                continue;
+            }
+            if (h->killed && now_ns < h->give_up_ns && !only_unreachable_left(homes, h)) {
+                h->deadline_ns = now_ns + KILL_STEP_NS;
+                continue;
+            }
+            if (h->killed) {
+                log_warn("job %016llx: %u ranks and %u output streams did not end after SIGKILL, "
+                         "giving them up",
+                         (unsigned long long)h->id, h->n_ranks - h->n_exited, h->n_streams_open);
+                home_over(homes, h);
+                continue;
+            }
+            kill_now(homes, h, now_ns);
+        }
+    }
+}

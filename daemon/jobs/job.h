@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A job's part on this node: the segment, the ranks' processes, their connections and their output.
+ * The other half, the job as a whole, is home.h on the node of its mpiexec; the two speak by mail
+ * only, also when they are in one daemon. Control thread.
+ *
+ * Launch and Start come from the parent in the tree of start.h and go on to the children, whose
+ * answers are gathered; all else comes from the home itself and may overtake them.
+ *
+ *      (none) -- Launch: segment, channels --> READY -- Start --> RUNNING
+ *                                                |                 |
+ *                                              JobEnd      JobEnd, or home lost
+ *                                                v                 v
+ *                                                `---> CLOSING <---' --> (none)
+ *
+ * CLOSING lasts until every channel has let go of the segment. A rank:
+ *
+ *      PLANNED -- Start --> STARTING -- Spawned --> RUNNING -- Exited --> EXITED
+ *                               `------ not started ----------------------^
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uthash.h>
+
+#include "base/list.h"
+#include "daemon/jobs/start.h"
+#include "proto/attach.h"
+#include "proto/control.pb-c.h"
+#include "proto/segment.h"
+
+struct channel_job;
+struct node;
+struct session;
+struct pipes;
+
+/* More are not kept. */
+#define JOB_EARLY_SIGNALS 8
+
+enum job_state { JOB_READY, JOB_RUNNING, JOB_CLOSING };
+enum job_rank_state { JOB_RANK_PLANNED, JOB_RANK_STARTING, JOB_RANK_RUNNING, JOB_RANK_EXITED };
+
+struct job_rank {
+    uint32_t world;
+    uint32_t app;
+    enum job_rank_state state;
+    pid_t pid; /* the spawned process, which may be a wrapper around the one that attaches */
+    pid_t attached_pid;
+    bool entered;       /* attached once */
+    bool detached;      /* finalized, channels have drained its rings */
+    uint64_t gone_ns;   /* when its connection ended without a detach; 0: it did not */
+    bool let_go;        /* the channels were told to drop its rings */
+    uint32_t detaching; /* channels whose answer is awaited */
+    struct session *session;
+};
+
+struct job {
+    UT_hash_handle hh;
+    struct node *node;
+    uint64_t id;
+    uint8_t key[16];
+    uint32_t home_node;
+    uid_t uid;
+    gid_t gid;
+    char name[SEGMENT_JOB_NAME];
+    enum job_state state;
+    uint64_t since_ns;
+    struct start start;
+    /* Signals for the ranks that came before Start did. */
+    int early_signals[JOB_EARLY_SIGNALS];
+    uint32_t n_early_signals;
+    Motet__Launch *launch;
+    /* Segment. */
+    int segment_fd;
+    void *segment;
+    struct segment_layout layout;
+    struct segment_world *world; /* own copies of the tables: ranks can write the segment's */
+    struct segment_node *nodes;
+    int event_fds[HOP_MAX_CHANNELS];
+    struct channel_job *channel_jobs[HOP_MAX_CHANNELS];
+    uint32_t channels_left; /* that have not let go yet */
+    bool fenced;
+    bool any_attached;
+    /* Ranks. */
+    uint32_t n_local;
+    struct job_rank *ranks;
+    struct pipes *pipes;
+    uint32_t bind_first;
+};
+
+struct jobs;
+
+/* NULL: no memory. */
+struct jobs *jobs_new(struct node *node);
+/* Ends every job at once. */
+void jobs_free(struct jobs *jobs);
+struct job *jobs_find(const struct jobs *jobs, uint64_t id);
+/* First of the jobs in creation order; the next is job->hh.next. */
+struct job *jobs_first(const struct jobs *jobs);
+unsigned jobs_count(const struct jobs *jobs);
+/* True if some job has ranks here and on other nodes. */
+bool jobs_networked(const struct jobs *jobs);
+
+/* A child's answer to Launch. */
+void jobs_on_launched(struct jobs *jobs, uint32_t src_node, const Motet__Launched *msg);
+/* Mail from the parent (Launch, Start) and from the home node. */
+void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);
+void jobs_on_start(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);
+void jobs_on_kill(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);
+void jobs_on_job_end(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len);
+void jobs_on_stdin(struct jobs *jobs, uint32_t src_node, const Motet__Stdio *msg);
+void jobs_on_window(struct jobs *jobs, uint32_t src_node, const Motet__StdioWindow *msg);
+/* A node was given up, or came back as another incarnation: jobs whose home it was end, and those
+ * with ranks on it whose home cannot be reached. */
+void jobs_on_node_lost(struct jobs *jobs, uint32_t node_id);
+
+/* From the spawner. */
+void jobs_on_spawned(struct jobs *jobs, uint64_t job, uint32_t rank, int32_t pid,
+                     const char *error);
+void jobs_on_exited(struct jobs *jobs, uint64_t job, uint32_t rank, int32_t status);
+void jobs_on_spawner_lost(struct jobs *jobs);
+
+/* From ranks. */
+/* Checks the request of a process with these credentials. Fills the reply and the descriptors
+ * (n_channels + 2, to be closed by the caller). 0, or a positive errno that is in the reply with
+ * its reason. */
+int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_request *req,
+                uid_t uid, pid_t pid, struct attach_reply *ret_reply, int *ret_fds, int *ret_n_fds,
+                struct job **ret_job, uint32_t *ret_local);
+/* The rank finalized; session_detached is called when all channels have drained its rings. */
+void job_on_detach(struct job *job, uint32_t local);
+void job_on_abort(struct job *job, uint32_t local, int32_t code, const char *text);
+/* The rank's connection is freed with all others, since the daemon ends. */
+void job_forget_session(struct job *job, uint32_t local);
+/* The rank's connection is gone. */
+void job_on_disconnect(struct job *job, uint32_t local);
+
+/* From the channels. */
+void jobs_on_rank_detached(struct jobs *jobs, uint64_t job, uint32_t local);
+void jobs_on_job_detached(struct jobs *jobs, uint64_t job, uint32_t channel);
+/* A rank broke a rule that protects others (ring poisoned, does not drain): ends its job. */
+void jobs_on_offence(struct jobs *jobs, uint64_t job, uint32_t world_rank, const char *text);
+
+/* Asks the homes of all jobs here to end them, for this reason. May be repeated. */
+void jobs_end_all(struct jobs *jobs, const char *why);
+
+/* Looks after ranks that vanished without ending. Once a second. */
+void jobs_tick(struct jobs *jobs, uint64_t now_ns);
+
+/* Changes how the job's ranks wait. */
+void job_set_wait(struct job *job, enum wait_mode mode);
+/* Local index of a world rank, or -1. */
+int64_t job_local_of(const struct job *job, uint32_t world_rank);

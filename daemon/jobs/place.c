@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/jobs/place.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/hop.h"
+#include "proto/segment.h"
+
+#define MAX_RANKS (1u << 20)
+
+static void list_nodes(const struct place_node *nodes, size_t n_nodes, char *out, size_t size)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < n_nodes; i++) {
+        int n = snprintf(out + at, size - at, "%s%s", i ? ", " : "", nodes[i].name);
+        if (n < 0 || (size_t)n >= size - at) {
+            if (at >= 4)
+                memcpy(out + at - 3, "...", 4);
+            return;
+        }
+        at += (size_t)n;
+    }
+}
+
+/* Puts `count` ranks from `next` on a node. 0 or -errno. */
+static int put(Motet__Placement *pl, uint32_t next, uint64_t count)
+{
+    uint32_t *grown = realloc(pl->ranks, (pl->n_ranks + count) * sizeof *grown);
+
+    if (!grown)
+        return -ENOMEM;
+    pl->ranks = grown;
+    for (uint64_t i = 0; i < count; i++)
+        pl->ranks[pl->n_ranks++] = next + (uint32_t)i;
+    return 0;
+}
+
+void place_free(struct place_result *result)
+{
+    for (size_t i = 0; i < result->n_placements; i++) {
+        for (size_t k = 0; k < result->placements[i]->n_networks; k++)
+            free(result->placements[i]->networks[k]);
+        free(result->placements[i]->networks);
+        free(result->placements[i]->node);
+        free(result->placements[i]->ranks);
+        free(result->placements[i]);
+    }
+    free(result->placements);
+    *result = (struct place_result){0};
+}
+
+/* The networks that a node is on, each once. 0 or -ENOMEM. */
+static int name_networks(Motet__Placement *pl, const struct place_node *node)
+{
+    pl->networks = calloc(node->n_endpoints + 1, sizeof *pl->networks);
+    if (!pl->networks)
+        return -ENOMEM;
+    for (size_t i = 0; i < node->n_endpoints; i++) {
+        size_t k = 0;
+        while (k < pl->n_networks && strcmp(pl->networks[k], node->endpoints[i]->network) != 0)
+            k++;
+        if (k < pl->n_networks)
+            continue;
+        pl->networks[k] = strdup(node->endpoints[i]->network);
+        if (!pl->networks[k])
+            return -ENOMEM;
+        pl->n_networks++;
+    }
+    return 0;
+}
+
+/* The placement of a node; made on first use. NULL: no memory. */
+static Motet__Placement *placement_of(struct place_result *r, const struct place_node *node)
+{
+    for (size_t i = 0; i < r->n_placements; i++)
+        if (r->placements[i]->node_id == node->node_id)
+            return r->placements[i];
+    Motet__Placement **grown =
+        realloc(r->placements, (r->n_placements + 1) * sizeof(Motet__Placement *));
+    if (!grown)
+        return NULL;
+    r->placements = grown;
+    Motet__Placement *pl = malloc(sizeof *pl);
+    char *name = strdup(node->name);
+    if (!pl || !name) {
+        free(pl);
+        free(name);
+        return NULL;
+    }
+    motet__placement__init(pl);
+    pl->node = name;
+    pl->has_node_id = true;
+    pl->node_id = node->node_id;
+    r->placements[r->n_placements++] = pl;
+    return name_networks(pl, node) == 0 ? pl : NULL;
+}
+
+static const struct place_node *find_node(const struct place_node *nodes, size_t n_nodes,
+                                          const char *name, size_t len)
+{
+    if (len == 9 && memcmp(name, "localhost", 9) == 0)
+        return &nodes[0];
+    for (size_t i = 0; i < n_nodes; i++)
+        if (strlen(nodes[i].name) == len && memcmp(nodes[i].name, name, len) == 0)
+            return &nodes[i];
+    return NULL;
+}
+
+/* "name:count". */
+static int put_hosts(const Motet__Submit *submit, uint64_t total, const struct place_node *nodes,
+                     size_t n_nodes, struct place_result *r, char *error, size_t error_size)
+{
+    uint64_t next = 0;
+
+    for (size_t i = 0; i < submit->n_hosts; i++) {
+        const char *host = submit->hosts[i];
+        const char *colon = strrchr(host, ':');
+        size_t len = colon ? (size_t)(colon - host) : strlen(host);
+        char *end = NULL;
+        unsigned long count = colon ? strtoul(colon + 1, &end, 10) : 0;
+        if (!colon || end == colon + 1 || *end != '\0' || count > MAX_RANKS) {
+            snprintf(error, error_size, "host '%.80s': expected name:count", host);
+            return -EINVAL;
+        }
+        const struct place_node *node = find_node(nodes, n_nodes, host, len);
+        if (!node) {
+            char known[256] = "";
+            list_nodes(nodes, n_nodes, known, sizeof known);
+            snprintf(error, error_size, "node '%.*s' is not reachable from node %s; reachable: %s",
+                     (int)len, host, nodes[0].name, known);
+            return -EINVAL;
+        }
+        if (count == 0)
+            continue;
+        if (next + count > total) {
+            snprintf(error, error_size, "hosts are given for more than the %llu ranks of the job",
+                     (unsigned long long)total);
+            return -EINVAL;
+        }
+        Motet__Placement *pl = placement_of(r, node);
+        if (!pl || put(pl, (uint32_t)next, count) < 0) {
+            snprintf(error, error_size, "out of memory");
+            return -EINVAL;
+        }
+        next += count;
+    }
+    if (next != total) {
+        snprintf(error, error_size, "hosts are given for %llu of the %llu ranks of the job",
+                 (unsigned long long)next, (unsigned long long)total);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int place_ranks(const Motet__Submit *submit, const struct place_node *nodes, size_t n_nodes,
+                struct place_result *ret_result, char *error, size_t error_size)
+{
+    struct place_result r = {0};
+    uint64_t total = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < submit->n_apps; i++)
+        total += submit->apps[i]->n_ranks;
+    if (total == 0 || total > MAX_RANKS) {
+        snprintf(error, error_size, "a job has 1 to %u ranks, this one %llu", MAX_RANKS,
+                 (unsigned long long)total);
+        return -EINVAL;
+    }
+    if (submit->n_hosts > 0) {
+        rc = put_hosts(submit, total, nodes, n_nodes, &r, error, error_size);
+    } else {
+        uint64_t per_node = submit->has_ranks_per_node && submit->ranks_per_node > 0
+                                ? submit->ranks_per_node
+                                : total;
+        size_t at = 0;
+        for (uint64_t next = 0; rc == 0 && next < total; next += per_node) {
+            uint64_t count = per_node < total - next ? per_node : total - next;
+            Motet__Placement *pl = placement_of(&r, &nodes[at]);
+            if (!pl || put(pl, (uint32_t)next, count) < 0) {
+                snprintf(error, error_size, "out of memory");
+                rc = -EINVAL;
+            }
+            at = (at + 1) % n_nodes;
+        }
+    }
+    for (size_t i = 0; rc == 0 && i < r.n_placements; i++) {
+        if (r.placements[i]->n_ranks > SEGMENT_MAX_LOCAL) {
+            snprintf(error, error_size,
+                     "node %s would get %zu ranks; at most %u are possible on one node",
+                     r.placements[i]->node, r.placements[i]->n_ranks, SEGMENT_MAX_LOCAL);
+            rc = -EINVAL;
+        }
+    }
+    if (rc < 0) {
+        place_free(&r);
+        return rc;
+    }
+    *ret_result = r;
+    return 0;
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/jobs/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/cluster/stream.h"
+#include "daemon/jobs/home.h"
+#include "daemon/jobs/job.h"
+#include "daemon/node.h"
+#include "proto/attach.h"
+#include "proto/frame.h"
+
+/* A connection says within this time what it is. */
+#define FIRST_FRAME_NS (10 * CLOCK_NS_PER_S)
+/* Frames of ranks are small; what mpiexec sends may hold the environment and a long command
+ * line. */
+#define RANK_FRAME_BYTES  1024u
+#define SMALL_FRAME_BYTES 65536u
+/* One user's connections that may send a large first frame at the same time: a bound for the memory
+ * that strangers can take. */
+#define MAX_LARGE_NEW      16u
+#define RANK_QUEUE_BYTES   (64u << 10)
+#define CLIENT_QUEUE_BYTES (512u << 20) /* 1 MiB per node of the job may be under way */
+#define CLIENT_DRAIN_BYTES (256u << 10)
+#define ACCEPT_BATCH       64
+
+enum session_kind { SESSION_NEW, SESSION_RANK, SESSION_MPIEXEC };
+
+struct session {
+    struct list link;
+    struct sessions *sessions;
+    struct stream *stream;
+    enum session_kind kind;
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    uint64_t since_ns;
+    /* SESSION_RANK; job NULL once it is over. */
+    struct job *job;
+    uint32_t local;
+    /* SESSION_MPIEXEC; NULL when there is no job (any more). */
+    uint64_t home_id;
+    bool has_home;
+};
+
+struct sessions {
+    struct node *node;
+    int listen_fd;
+    struct event *accept_event, *sweep;
+    struct list all;
+    unsigned n;
+    bool full;
+};
+
+unsigned sessions_count(const struct sessions *sessions)
+{
+    return sessions->n;
+}
+
+static void session_free(struct session *s)
+{
+    list_remove(&s->link);
+    s->sessions->n--;
+    stream_free(s->stream);
+    free(s);
+}
+
+static struct home *session_home(const struct session *s)
+{
+    return s->has_home ? homes_find(s->sessions->node->homes, s->home_id) : NULL;
+}
+
+int session_send(struct session *s, uint16_t type, const ProtobufCMessage *msg)
+{
+    if (!s->stream)
+        return -EPIPE;
+    int rc = stream_send_msg(s->stream, type, msg);
+    if (rc == -ENOBUFS)
+        log_warn("mpiexec %d does not take its output, %zu bytes wait, dropping", (int)s->pid,
+                 stream_queued(s->stream));
+    return rc;
+}
+
+size_t session_queued(const struct session *s)
+{
+    return s->stream ? stream_queued(s->stream) : 0;
+}
+
+void session_finish(struct session *s)
+{
+    s->has_home = false;
+    stream_finish(s->stream);
+    s->stream = NULL;
+    session_free(s);
+}
+
+void session_detached(struct session *s)
+{
+    stream_send(s->stream, ATTACH_DETACHED, NULL, 0);
+}
+
+void session_end_rank(struct session *s)
+{
+    s->job = NULL;
+    session_finish(s);
+}
+
+static int on_attach(struct session *s, const uint8_t *body, uint32_t len)
+{
+    struct attach_request req;
+    struct attach_reply reply;
+    int fds[HOP_MAX_CHANNELS + 2], n_fds = 0;
+
+    if (len != sizeof req || s->kind != SESSION_NEW)
+        return -EPROTO;
+    memcpy(&req, body, sizeof req);
+    int error = jobs_attach(s->sessions->node->jobs, s, &req, s->uid, s->pid, &reply, fds, &n_fds,
+                            &s->job, &s->local);
+    if (error != 0) {
+        log_notice("process %d of user %u cannot attach as rank %u of job %016llx: %s", (int)s->pid,
+                   (unsigned)s->uid, req.world_rank, (unsigned long long)req.job, reply.text);
+        stream_send(s->stream, ATTACH_REPLY, &reply, sizeof reply);
+        session_finish(s);
+        return 0;
+    }
+    s->kind = SESSION_RANK;
+    stream_set_max_frame(s->stream, RANK_FRAME_BYTES);
+    return stream_send_fds(s->stream, ATTACH_REPLY, &reply, sizeof reply, fds, n_fds);
+}
+
+static int on_rank_frame(struct session *s, uint16_t type, const uint8_t *body, uint32_t len)
+{
+    if (!s->job)
+        return 0;
+    if (type == ATTACH_DETACH) {
+        job_on_detach(s->job, s->local);
+        return 0;
+    }
+    if (type == ATTACH_ABORT && len == sizeof(struct attach_abort)) {
+        struct attach_abort abort_request;
+        memcpy(&abort_request, body, sizeof abort_request);
+        abort_request.text[sizeof abort_request.text - 1] = '\0';
+        /* The text goes to logs and terminals, and as protobuf string through other daemons:
+         * printable characters only. */
+        for (char *p = abort_request.text; *p; p++)
+            if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
+                *p = '?';
+        job_on_abort(s->job, s->local, abort_request.code, abort_request.text);
+        return 0;
+    }
+    return -EPROTO;
+}
+
+static int on_submit(struct session *s, const uint8_t *body, uint32_t len)
+{
+    struct node *node = s->sessions->node;
+    Motet__Submit *msg = s->kind == SESSION_NEW ? motet__submit__unpack(NULL, len, body) : NULL;
+    uint8_t key[16];
+
+    if (!msg)
+        return -EPROTO;
+    s->kind = SESSION_MPIEXEC;
+    if (getrandom(key, sizeof key, 0) != (ssize_t)sizeof key) {
+        motet__submit__free_unpacked(msg, NULL);
+        return -EIO;
+    }
+    stream_set_drain(s->stream, CLIENT_DRAIN_BYTES);
+    struct home *home = homes_submit(node->homes, s, s->uid, s->gid, msg, key, clock_now_ns());
+    motet__submit__free_unpacked(msg, NULL);
+    if (!home) {
+        session_finish(s);
+        return 0;
+    }
+    cluster_note_busy(node->cluster);
+    s->home_id = home->id;
+    s->has_home = true;
+    return 0;
+}
+
+static int on_mpiexec_frame(struct session *s, uint16_t type, const uint8_t *body, uint32_t len)
+{
+    struct homes *homes = s->sessions->node->homes;
+    struct home *home = session_home(s);
+    int rc = -EPROTO;
+
+    if (type == MOTET__FRAME_TYPE__STDIO) {
+        Motet__Stdio *msg = motet__stdio__unpack(NULL, len, body);
+        if (msg) {
+            rc = home ? homes_on_client_stdin(homes, home, msg) : 0;
+            motet__stdio__free_unpacked(msg, NULL);
+        }
+    } else if (type == MOTET__FRAME_TYPE__KILL) {
+        Motet__Kill *msg = motet__kill__unpack(NULL, len, body);
+        if (msg) {
+            rc = 0;
+            if (home)
+                homes_on_client_kill(homes, home, msg, clock_now_ns());
+            motet__kill__free_unpacked(msg, NULL);
+        }
+    }
+    return rc;
+}
+
+static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len)
+{
+    struct session *s = ctx;
+    int rc = -EPROTO;
+
+    if (s->kind == SESSION_NEW) {
+        if (type == ATTACH_REQUEST)
+            rc = on_attach(s, body, len);
+        else if (type == MOTET__FRAME_TYPE__SUBMIT)
+            rc = on_submit(s, body, len);
+    } else if (s->kind == SESSION_RANK) {
+        rc = on_rank_frame(s, type, body, len);
+    } else {
+        rc = on_mpiexec_frame(s, type, body, len);
+    }
+    if (rc == -EPROTO)
+        log_warn("client process %d of user %u sent a frame of type %u that cannot be, closing its "
+                 "connection",
+                 (int)s->pid, (unsigned)s->uid, type);
+    return rc;
+}
+
+static void on_closed(void *ctx, int error)
+{
+    struct session *s = ctx;
+    struct home *home = session_home(s);
+
+    if (error)
+        log_info("connection of process %d: %s", (int)s->pid, strerror(error));
+    if (home)
+        homes_on_client_gone(s->sessions->node->homes,
+                             home); /* frees the session through client_done */
+    else {
+        if (s->kind == SESSION_RANK && s->job)
+            job_on_disconnect(s->job, s->local);
+        session_free(s);
+    }
+}
+
+static void on_drained(void *ctx)
+{
+    struct session *s = ctx;
+    struct home *home = session_home(s);
+
+    if (home)
+        homes_on_client_drained(s->sessions->node->homes, home);
+}
+
+static const struct stream_ops ops = {
+    .frame = on_frame, .closed = on_closed, .drained = on_drained};
+
+static void accept_one(struct sessions *all, int fd)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    unsigned n_new = 0;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
+        close(fd);
+        return;
+    }
+    if (all->n >= all->node->config.max_clients) {
+        if (!all->full)
+            log_warn("more than %u connections to the client socket (max_clients), refusing",
+                     all->n);
+        all->full = true;
+        close(fd);
+        return;
+    }
+    all->full = false;
+    list_foreach(it, &all->all) {
+        const struct session *other = list_entry(it, struct session, link);
+        n_new += other->kind == SESSION_NEW && other->uid == cred.uid;
+    }
+    struct session *s = calloc(1, sizeof *s);
+    if (!s) {
+        close(fd);
+        return;
+    }
+    list_init(&s->link);
+    s->sessions = all;
+    s->uid = cred.uid;
+    s->gid = cred.gid;
+    s->pid = cred.pid;
+    s->since_ns = clock_now_ns();
+    s->stream =
+        stream_new(all->node->base, fd, &ops, s,
+                   n_new < MAX_LARGE_NEW ? FRAME_MAX_BYTES : SMALL_FRAME_BYTES, CLIENT_QUEUE_BYTES);
+    if (!s->stream) {
+        close(fd);
+        free(s);
+        return;
+    }
+    list_append(&all->all, &s->link);
+    all->n++;
+}
+
+static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
+{
+    struct sessions *all = ctx;
+
+    (void)what;
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE)
+                log_warn("cannot accept clients: %s", strerror(errno));
+            return;
+        }
+        accept_one(all, fd);
+    }
+}
+
+/* Connections that never say what they are go away. */
+static void on_sweep(evutil_socket_t fd, short what, void *ctx)
+{
+    struct sessions *all = ctx;
+    uint64_t now_ns = clock_now_ns();
+
+    (void)fd, (void)what;
+    list_foreach_safe(it, &all->all) {
+        struct session *s = list_entry(it, struct session, link);
+        if (s->kind == SESSION_NEW && now_ns - s->since_ns > FIRST_FRAME_NS) {
+            log_info("process %d connected and said nothing for 10 s, closing", (int)s->pid);
+            session_free(s);
+        }
+    }
+}
+
+struct sessions *sessions_new(struct node *node, int listen_fd)
+{
+    struct sessions *all = calloc(1, sizeof *all);
+    struct timeval every = {.tv_sec = 5};
+
+    if (!all) {
+        close(listen_fd);
+        return NULL;
+    }
+    all->node = node;
+    all->listen_fd = listen_fd;
+    list_init(&all->all);
+    all->accept_event = event_new(node->base, listen_fd, EV_READ | EV_PERSIST, on_accept, all);
+    all->sweep = event_new(node->base, -1, EV_PERSIST, on_sweep, all);
+    if (!all->accept_event || !all->sweep || event_add(all->accept_event, NULL) < 0 ||
+        event_add(all->sweep, &every) < 0) {
+        sessions_free(all);
+        return NULL;
+    }
+    return all;
+}
+
+void sessions_stop_accepting(struct sessions *all)
+{
+    event_del(all->accept_event);
+}
+
+void sessions_free(struct sessions *all)
+{
+    if (!all)
+        return;
+    list_foreach_safe(it, &all->all) {
+        struct session *s = list_entry(it, struct session, link);
+        if (s->kind == SESSION_RANK && s->job)
+            job_forget_session(s->job, s->local);
+        session_free(s);
+    }
+    if (all->accept_event)
+        event_free(all->accept_event);
+    if (all->sweep)
+        event_free(all->sweep);
+    close(all->listen_fd);
+    free(all);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/net/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+
+int address_of_interface(const char *interface, char *ret_text, size_t n)
+{
+    struct ifaddrs *all;
+    int rc = -EADDRNOTAVAIL;
+
+    if (getifaddrs(&all) < 0)
+        return -errno;
+    for (int pass = 0; pass < 2 && rc < 0; pass++) {
+        for (struct ifaddrs *a = all; a && rc < 0; a = a->ifa_next) {
+            int family = pass == 0 ? AF_INET : AF_INET6;
+            if (!a->ifa_addr || a->ifa_addr->sa_family != family ||
+                strcmp(a->ifa_name, interface) != 0)
+                continue;
+            const void *ip = family == AF_INET
+                                 ? (void *)&((struct sockaddr_in *)(void *)a->ifa_addr)->sin_addr
+                                 : (void *)&((struct sockaddr_in6 *)(void *)a->ifa_addr)->sin6_addr;
+            if (inet_ntop(family, ip, ret_text, (socklen_t)n))
+                rc = 0;
+        }
+    }
+    freeifaddrs(all);
+    return rc;
+}
+
+int address_parse(const char *text, struct sockaddr_storage *ret_address, socklen_t *ret_len)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM},
+                    *list = NULL;
+
+    if (getaddrinfo(text, "0", &hints, &list) != 0 || !list ||
+        list->ai_addrlen > sizeof *ret_address) {
+        if (list)
+            freeaddrinfo(list);
+        return -EINVAL;
+    }
+    memset(ret_address, 0, sizeof *ret_address);
+    memcpy(ret_address, list->ai_addr, list->ai_addrlen);
+    *ret_len = list->ai_addrlen;
+    freeaddrinfo(list);
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/net/block.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#define BLOCK_LINE 64u
+
+int arena_init(struct arena *arena, uint32_t n_blocks, uint32_t packet_bytes)
+{
+    size_t stride =
+        (sizeof(struct wire_header) + packet_bytes + BLOCK_LINE - 1) & ~(size_t)(BLOCK_LINE - 1);
+    size_t n_bytes = stride * n_blocks;
+    void *map = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (map == MAP_FAILED)
+        return -errno;
+    *arena =
+        (struct arena){.base = map, .stride = stride, .n_bytes = n_bytes, .n_blocks = n_blocks};
+    return 0;
+}
+
+void arena_deinit(struct arena *arena)
+{
+    if (arena->base)
+        munmap(arena->base, arena->n_bytes);
+    *arena = (struct arena){0};
+}
+
+void pool_init(struct pool *pool, struct block *blocks, uint32_t first, uint32_t n_blocks)
+{
+    *pool = (struct pool){
+        .blocks = blocks, .first = first, .n_blocks = n_blocks, .free_head = BLOCK_NONE};
+    /* Backwards, so that the first blocks are taken first and the rest of the arena stays untouched
+     * memory. */
+    for (uint32_t i = n_blocks; i-- > 0;) {
+        blocks[first + i].next_free = pool->free_head;
+        pool->free_head = first + i;
+    }
+    pool->n_free = n_blocks;
+}

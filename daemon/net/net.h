@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The network driver table: all that a channel asks of a network. A driver moves blocks
+ * (daemon/net/block.h), which it names by index, between endpoints of one network; it may lose,
+ * duplicate and reorder them, since flows put that right. It is used by its channel's thread only,
+ * never blocks, and never allocates after `open` except while connecting to a new peer.
+ *
+ * Drivers: net_tcp (native TCP), net_ofi (libfabric), net_sim (simulated network for tests).
+ * Wrappers with the same table: net_frag (packets larger than the network's datagrams), net_fault
+ * (injects losses).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct net;
+
+#define NET_ADDRESS_BYTES 128u
+#define NET_NAME_BYTES    32u
+
+/* What a driver's endpoint can do; the optional functions go with them. */
+enum net_cap {
+    NET_CAP_WAIT = 0x01,     /* wait_fd and wait_ready are there */
+    NET_CAP_DATAGRAM = 0x02, /* no flow control below us: a flow starts with a small window */
+};
+
+struct net_config {
+    const char *interface; /* name of the interface ("eth0"), or NULL */
+    const char *address;   /* numeric local address to bind ("10.1.0.1"), or NULL */
+    const char *provider;  /* "auto", "tcp", "udp", "verbs", ...: meaning is the driver's */
+    const char
+        *options; /* driver's own, "name=value,..." or NULL; for net_fault: "drop=0.01,seed=7" */
+    uint32_t first_block; /* the channel's own part of the arena, for registration hints */
+    uint32_t n_blocks;
+    uint32_t max_bytes; /* largest packet, header included */
+    void *context;      /* net_sim: the simulated network */
+};
+
+/* What an open endpoint tells about itself. */
+struct net_info {
+    uint32_t caps;         /* NET_CAP_* */
+    uint32_t max_datagram; /* largest block that `send` takes; below max_bytes the channel puts
+                              net_frag on top */
+    uint32_t n_receives;   /* how many receive blocks the driver can hold; the channel posts at most
+                              as many */
+    const char *driver;    /* its name in the driver table; wrappers give that of what they wrap */
+    char provider[NET_NAME_BYTES]; /* what is really used, for status */
+};
+
+enum net_event_kind {
+    NET_RECEIVED = 1, /* block holds len bytes from someone */
+    NET_SENT = 2,     /* block is the channel's again */
+    NET_FAILED = 3,   /* the same, but the peer got nothing; error says why (negative errno) */
+    NET_PEER_DOWN = 4 /* no block: the connection to the peer broke; error says why */
+};
+
+struct net_event {
+    uint8_t kind; /* enum net_event_kind */
+    uint32_t block;
+    uint32_t len;
+    uint32_t peer; /* NET_FAILED, NET_PEER_DOWN */
+    int error;
+};
+
+/* Conditions of `send`. */
+enum { NET_E_DONE = 1 /* sent already: the block stays the channel's, no event follows */ };
+
+struct net_driver {
+    const char *name;
+    /* Opens an endpoint. 0 or negative errno, logged. The arena outlives the endpoint. */
+    int (*open)(const struct net_config *config, const struct arena *arena, struct net **ret_net);
+    /* Closes it; all blocks are the caller's again. NULL is fine. */
+    void (*close)(struct net *net);
+    void (*info)(const struct net *net, struct net_info *ret_info);
+    /* The endpoint's own address, which peers pass to `peer_add`: at most NET_ADDRESS_BYTES. 0 or
+     * negative errno. */
+    int (*address)(struct net *net, void *buf, size_t *len);
+    /* Names a peer. 0, or negative errno. Connects now or with the first packet, without
+     * waiting. */
+    int (*peer_add)(struct net *net, const void *address, size_t len, uint32_t *ret_peer);
+    /* Forgets a peer. Blocks being sent to it come back as NET_FAILED, soon or when the network
+     * lets go of them. */
+    void (*peer_remove)(struct net *net, uint32_t peer);
+    /* Sends the first len bytes of a block. 0 (an event follows), NET_E_DONE, -EAGAIN (later), or
+     * another negative errno. */
+    int (*send)(struct net *net, uint32_t peer, uint32_t block, uint32_t len);
+    /* Gives a block to receive into. 0, -EAGAIN when the driver holds enough, or another negative
+     * errno. */
+    int (*post)(struct net *net, uint32_t block);
+    /* Moves things on and fetches up to max events. Their number, or negative errno when the
+     * endpoint is lost. */
+    int (*poll)(struct net *net, struct net_event *events, int max);
+
+    /* Optional, with NET_CAP_WAIT: a descriptor that becomes readable when `poll` has something. It
+     * may change: ask before each sleep. */
+    int (*wait_fd)(struct net *net);
+    /* 0: sleeping on the descriptor is safe now. -EAGAIN: poll again first. */
+    int (*wait_ready)(struct net *net);
+};
+
+extern const struct net_driver net_tcp;
+extern const struct net_driver net_ofi;
+extern const struct net_driver net_sim;
+
+/* The driver for what a configuration calls a provider: `tcp` is net_tcp, `auto` is net_ofi where
+ * the interface belongs to a device of a fabric (InfiniBand, RoCE, EFA, Slingshot, Omni-Path) and
+ * net_tcp elsewhere, anything else is net_ofi's. */
+const struct net_driver *net_pick(const struct net_config *config);
+
+/* Calls `each` with what a configuration may call a provider here: our own driver, then those of
+ * libfabric, each once. */
+void net_list_providers(void (*each)(void *ctx, const char *provider), void *ctx);

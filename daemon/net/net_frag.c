@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/net/net_frag.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "daemon/net/block.h"
+
+/* In front of every fragment. Little endian; set by the sender, checked by the receiver. */
+struct frag_header {
+    uint32_t magic;  /* FRAG_MAGIC */
+    uint32_t sender; /* drawn by the sending endpoint when it opened */
+    uint32_t number; /* of the packet; the same in all its fragments */
+    uint32_t total;  /* bytes of the packet */
+    uint32_t offset; /* of this fragment in the packet */
+    uint16_t idx;    /* of this fragment */
+    uint16_t n;      /* fragments of the packet, at most FRAG_MAX */
+};
+static_assert(sizeof(struct frag_header) == 24, "fragment header");
+
+#define FRAG_MAGIC    0x4d4f5446u /* "MOTF" */
+#define FRAG_MAX      64u
+#define FRAG_SENDS    1024u
+#define FRAG_RECEIVES 2048u
+#define PARTIALS      128u
+#define POSTS         1024u
+/* Inner events fetched in one poll: a packet of 16 KiB is a dozen fragments. */
+#define POLL_MAX 256
+
+struct partial {
+    uint32_t sender, number, total;
+    uint32_t block; /* BLOCK_NONE: place not in use */
+    uint16_t n;
+    uint64_t seen;  /* bit per fragment */
+    uint64_t stamp; /* when begun, counted in packets */
+};
+
+struct net {
+    const struct net_driver *driver;
+    struct net *inner;
+    const struct arena *arena;
+    struct arena frags;
+    struct net_info inner_info;
+    uint32_t max_bytes, chunk;
+    uint32_t sender, number;
+    uint32_t free[FRAG_SENDS], n_free;
+    /* A packet whose fragments did not all go at once. */
+    bool sending;
+    uint32_t send_peer, send_block, send_len, send_off;
+    uint32_t posts[POSTS], n_posts;
+    struct partial partials[PARTIALS];
+    uint64_t stamp;
+};
+
+static void frag_close(struct net *net)
+{
+    if (!net)
+        return;
+    if (net->inner)
+        net->driver->close(net->inner);
+    arena_deinit(&net->frags);
+    free(net);
+}
+
+int net_frag_open(const struct net_driver *inner, const struct net_config *config,
+                  const struct arena *arena, struct net **ret_net)
+{
+    struct net *net = calloc(1, sizeof *net);
+
+    if (!net)
+        return -ENOMEM;
+    net->driver = inner;
+    net->arena = arena;
+    net->max_bytes = config->max_bytes;
+    for (uint32_t i = 0; i < PARTIALS; i++)
+        net->partials[i].block = BLOCK_NONE;
+
+    /* The size of a datagram is known only from an open endpoint; fragments are never larger than
+     * packets. */
+    int rc = arena_init(&net->frags, FRAG_SENDS + FRAG_RECEIVES, config->max_bytes);
+    if (rc < 0)
+        goto fail;
+    struct net_config nc = *config;
+    nc.first_block = 0;
+    nc.n_blocks = FRAG_SENDS + FRAG_RECEIVES;
+    rc = inner->open(&nc, &net->frags, &net->inner);
+    if (rc < 0)
+        goto fail;
+    inner->info(net->inner, &net->inner_info);
+    uint32_t max = net->inner_info.max_datagram;
+    if (max <= sizeof(struct frag_header)) {
+        rc = -EMSGSIZE;
+        goto fail;
+    }
+    net->chunk = max - (uint32_t)sizeof(struct frag_header);
+    if ((config->max_bytes + net->chunk - 1) / net->chunk > FRAG_MAX) {
+        log_error("packets of %u bytes do not fit %u datagrams of %u bytes", config->max_bytes,
+                  FRAG_MAX, max);
+        rc = -EMSGSIZE;
+        goto fail;
+    }
+    if (getrandom(&net->sender, sizeof net->sender, 0) != (ssize_t)sizeof net->sender)
+        net->sender = (uint32_t)(uintptr_t)net;
+    for (uint32_t i = 0; i < FRAG_SENDS; i++)
+        net->free[net->n_free++] = i;
+    for (uint32_t i = 0; i < FRAG_RECEIVES && i < net->inner_info.n_receives; i++)
+        if (inner->post(net->inner, FRAG_SENDS + i) < 0)
+            break;
+    *ret_net = net;
+    return 0;
+
+fail:
+    frag_close(net);
+    return rc;
+}
+
+static int frag_open(const struct net_config *config, const struct arena *arena,
+                     struct net **ret_net)
+{
+    return net_frag_open(&net_ofi, config, arena, ret_net);
+}
+
+static void frag_info(const struct net *net, struct net_info *ret_info)
+{
+    *ret_info = net->inner_info;
+    ret_info->max_datagram = net->max_bytes;
+    ret_info->n_receives = POSTS;
+}
+
+static int frag_address(struct net *net, void *buf, size_t *len)
+{
+    return net->driver->address(net->inner, buf, len);
+}
+
+static int frag_peer_add(struct net *net, const void *address, size_t len, uint32_t *ret_peer)
+{
+    return net->driver->peer_add(net->inner, address, len, ret_peer);
+}
+
+static void frag_peer_remove(struct net *net, uint32_t peer)
+{
+    /* The rest of a packet to this peer has nowhere to go: it counts as lost on the way. */
+    if (net->sending && net->send_peer == peer)
+        net->send_off = net->send_len;
+    net->driver->peer_remove(net->inner, peer);
+}
+
+/* Sends fragments of the current packet as long as they go. True when all are gone. */
+static bool send_more(struct net *net)
+{
+    const uint8_t *packet = arena_at(net->arena, net->send_block);
+    uint16_t n = (uint16_t)((net->send_len + net->chunk - 1) / net->chunk);
+
+    while (net->send_off < net->send_len) {
+        if (net->n_free == 0)
+            return false;
+        uint32_t frag = net->free[net->n_free - 1];
+        uint32_t bytes =
+            net->send_len - net->send_off < net->chunk ? net->send_len - net->send_off : net->chunk;
+        struct frag_header *h = arena_at(&net->frags, frag);
+        *h = (struct frag_header){
+            .magic = FRAG_MAGIC,
+            .sender = net->sender,
+            .number = net->number,
+            .total = net->send_len,
+            .offset = net->send_off,
+            .idx = (uint16_t)(net->send_off / net->chunk),
+            .n = n,
+        };
+        memcpy(h + 1, packet + net->send_off, bytes);
+        int rc = net->driver->send(net->inner, net->send_peer, frag, (uint32_t)sizeof *h + bytes);
+        if (rc == -EAGAIN)
+            return false;
+        if (rc == 0)
+            net->n_free--;
+        /* An error loses this fragment, and with it the packet: the flow's business. */
+        net->send_off += bytes;
+    }
+    return true;
+}
+
+static int frag_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len)
+{
+    if (net->sending)
+        return -EAGAIN;
+    net->send_peer = peer;
+    net->send_block = block;
+    net->send_len = len;
+    net->send_off = 0;
+    net->number++;
+    if (send_more(net))
+        return NET_E_DONE;
+    if (net->send_off == 0)
+        return -EAGAIN;
+    net->sending = true;
+    return 0;
+}
+
+static int frag_post(struct net *net, uint32_t block)
+{
+    if (net->n_posts == POSTS)
+        return -EAGAIN;
+    net->posts[net->n_posts++] = block;
+    return 0;
+}
+
+/* The partial packet this fragment belongs to; begins one, at the cost of the oldest if need be. */
+static struct partial *partial_of(struct net *net, const struct frag_header *h)
+{
+    struct partial *unused = NULL, *oldest = NULL;
+
+    for (uint32_t i = 0; i < PARTIALS; i++) {
+        struct partial *p = &net->partials[i];
+        if (p->block == BLOCK_NONE) {
+            unused = p;
+            continue;
+        }
+        if (p->number == h->number && p->sender == h->sender)
+            return p->total == h->total && p->n == h->n ? p : NULL;
+        if (!oldest || p->stamp < oldest->stamp)
+            oldest = p;
+    }
+    if (oldest && (!unused || net->n_posts == 0)) {
+        net->posts[net->n_posts++] = oldest->block;
+        oldest->block = BLOCK_NONE;
+        unused = oldest;
+    }
+    if (!unused || net->n_posts == 0)
+        return NULL;
+    *unused = (struct partial){.sender = h->sender,
+                               .number = h->number,
+                               .total = h->total,
+                               .n = h->n,
+                               .block = net->posts[--net->n_posts],
+                               .stamp = net->stamp++};
+    return unused;
+}
+
+/* Takes in a fragment. True if it completes a packet. */
+static bool receive(struct net *net, uint32_t frag, uint32_t len, struct net_event *ret_event)
+{
+    struct frag_header h;
+
+    if (len < sizeof h)
+        return false;
+    memcpy(&h, arena_at(&net->frags, frag), sizeof h);
+    uint32_t bytes = len - (uint32_t)sizeof h;
+    if (h.magic != FRAG_MAGIC || h.total > net->max_bytes || h.n == 0 || h.n > FRAG_MAX ||
+        h.idx >= h.n || bytes == 0 || h.offset > h.total || bytes > h.total - h.offset)
+        return false;
+    struct partial *p = partial_of(net, &h);
+    if (!p || (p->seen >> h.idx & 1))
+        return false;
+    p->seen |= 1ull << h.idx;
+    memcpy((uint8_t *)arena_at(net->arena, p->block) + h.offset,
+           (uint8_t *)arena_at(&net->frags, frag) + sizeof h, bytes);
+    if (p->seen != (p->n == 64 ? UINT64_MAX : (1ull << p->n) - 1))
+        return false;
+    *ret_event = (struct net_event){.kind = NET_RECEIVED, .block = p->block, .len = p->total};
+    p->block = BLOCK_NONE;
+    return true;
+}
+
+static int frag_poll(struct net *net, struct net_event *events, int max)
+{
+    struct net_event got[POLL_MAX];
+    int n_out = 0;
+
+    if (net->sending && max > 1 && send_more(net)) {
+        net->sending = false;
+        events[n_out++] =
+            (struct net_event){.kind = NET_SENT, .block = net->send_block, .peer = net->send_peer};
+    }
+    /* Each inner event makes at most one of ours. */
+    int n = net->driver->poll(net->inner, got, max - n_out < POLL_MAX ? max - n_out : POLL_MAX);
+    if (n < 0)
+        return n;
+    for (int i = 0; i < n; i++) {
+        switch ((enum net_event_kind)got[i].kind) {
+        case NET_RECEIVED:
+            if (receive(net, got[i].block, got[i].len, &events[n_out]))
+                n_out++;
+            net->driver->post(net->inner, got[i].block);
+            break;
+        case NET_SENT:
+        case NET_FAILED:
+            net->free[net->n_free++] = got[i].block;
+            break;
+        case NET_PEER_DOWN:
+            events[n_out++] = got[i];
+            break;
+        }
+    }
+    return n_out;
+}
+
+static int frag_wait_fd(struct net *net)
+{
+    return net->driver->wait_fd(net->inner);
+}
+
+static int frag_wait_ready(struct net *net)
+{
+    return net->sending ? -EAGAIN : net->driver->wait_ready(net->inner);
+}
+
+const struct net_driver net_frag = {
+    .name = "frag",
+    .open = frag_open,
+    .close = frag_close,
+    .info = frag_info,
+    .address = frag_address,
+    .peer_add = frag_peer_add,
+    .peer_remove = frag_peer_remove,
+    .send = frag_send,
+    .post = frag_post,
+    .poll = frag_poll,
+    .wait_fd = frag_wait_fd,
+    .wait_ready = frag_wait_ready,
+};

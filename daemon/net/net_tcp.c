@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The native TCP driver: the endpoint, its peers, and the connections to them. A turn of the
+ * channel costs one system call when nothing is there: sockets on which packets come are read
+ * without asking first, all others are looked at now and then, through the epoll set that a
+ * sleeping channel waits on.
+ *
+ * Several packets that a channel sends between two polls to one peer leave in one call: the first
+ * at once, the others with the next poll. A broken connection gives its packets back as failed and
+ * is made again; what was lost in it is for the flows above to send again.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/net/address.h"
+#include "daemon/net/tcp.h"
+
+#define PEERS_MAX 8192u
+/* Connections whose other end nobody knows (yet), and how long they may stay so. */
+#define STRANGERS_MAX 128u
+#define STRANGER_NS   (5 * CLOCK_NS_PER_S)
+/* Up to so many sockets are read without asking; beyond, one look at all of them is cheaper. */
+#define ACTIVE_MAX 4u
+/* Polls without a byte after which a socket is not read without asking any more. */
+#define QUIET_POLLS 2000u
+/* Polls between two looks at all sockets while some are read without asking. */
+#define SKIP_POLLS 16u
+#define READY_MAX  16
+/* The peer with the higher address waits so long for the other one to connect. */
+#define COURTESY_NS    (100 * CLOCK_NS_PER_MS)
+#define BACKOFF_MIN_MS 10u
+#define BACKOFF_MAX_MS 1000u
+
+static void ask_for(const struct net *net, struct tcp_conn *c, uint32_t events)
+{
+    struct epoll_event ev = {.events = events, .data.ptr = c};
+
+    if (c->epoll_set != events && epoll_ctl(net->epoll_fd, EPOLL_CTL_MOD, c->fd, &ev) == 0)
+        c->epoll_set = events;
+}
+
+static struct tcp_conn *conn_new(struct net *net, int fd, uint32_t peer, bool initiated)
+{
+    struct tcp_conn *c = calloc(1, sizeof *c);
+    const int one = 1;
+
+    if (!c)
+        return NULL;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    *c = (struct tcp_conn){.fd = fd,
+                           .peer = peer,
+                           .connecting = initiated,
+                           .initiated = initiated,
+                           .since_ns = clock_coarse_ns(),
+                           .hello_left = sizeof(struct tcp_hello),
+                           .block = BLOCK_NONE,
+                           .epoll_set = initiated ? EPOLLIN | EPOLLOUT : EPOLLIN};
+    struct epoll_event ev = {.events = c->epoll_set, .data.ptr = c};
+    if (epoll_ctl(net->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0) {
+        free(c);
+        return NULL;
+    }
+    list_init(&c->active);
+    list_append(&net->conns, &c->node);
+    net->n_strangers += peer == TCP_PEER_NONE;
+    return c;
+}
+
+static void deactivate(struct net *net, struct tcp_conn *c)
+{
+    if (list_empty(&c->active))
+        return;
+    list_remove(&c->active);
+    net->n_active--;
+}
+
+static void activate(struct net *net, struct tcp_conn *c)
+{
+    c->n_quiet = 0;
+    if (!list_empty(&c->active) || c->dead)
+        return;
+    list_append(&net->active, &c->active);
+    net->n_active++;
+}
+
+/* The peer is without a connection: when it may have one again. */
+static void await(struct net *net, struct tcp_peer *p, uint64_t after_ns)
+{
+    p->conn = NULL;
+    p->retry_ns = clock_coarse_ns() + after_ns;
+    if (p->retry_ns < net->connect_ns)
+        net->connect_ns = p->retry_ns;
+    if (!p->waiting) {
+        p->waiting = true;
+        net->n_waiting++;
+    }
+}
+
+static void fail_queue(struct net *net, struct tcp_peer *p, int error)
+{
+    while (p->n_queued > 0) {
+        uint32_t block = p->head;
+        p->head = net->slots[block].next;
+        p->n_queued--;
+        tcp_stream_done(net, block, error);
+    }
+    p->head_off = 0;
+    list_remove(&p->dirty);
+}
+
+static void conn_close(struct net *net, struct tcp_conn *c)
+{
+    if (c->dead)
+        return;
+    c->dead = true;
+    close(c->fd);
+    deactivate(net, c);
+    if (c->block != BLOCK_NONE)
+        net->posted[net->n_posted++] = c->block;
+    c->block = BLOCK_NONE;
+    if (net->stage_conn == c)
+        net->stage_conn = NULL;
+    net->n_strangers -= c->peer == TCP_PEER_NONE;
+    /* Events of this poll may still point at it. */
+    list_remove(&c->node);
+    list_append(&net->graves, &c->node);
+}
+
+/* Another connection of the peer that can be sent on. */
+static struct tcp_conn *other_conn(const struct net *net, uint32_t peer)
+{
+    list_foreach(it, &net->conns) {
+        struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
+        if (c->peer == peer && !c->connecting)
+            return c;
+    }
+    return NULL;
+}
+
+/* The connection broke. */
+static void conn_fail(struct net *net, struct tcp_conn *c, int error)
+{
+    uint32_t idx = c->peer;
+
+    if (c->dead)
+        return;
+    conn_close(net, c);
+    struct tcp_peer *p = idx == TCP_PEER_NONE ? NULL : &net->peers[idx];
+    if (!p || p->conn != c)
+        return;
+    fail_queue(net, p, error);
+    p->conn = other_conn(net, idx);
+    if (p->conn)
+        return;
+    if (p->down == 0)
+        net->n_down++;
+    p->down = error;
+    p->backoff_ms = p->backoff_ms == 0                   ? BACKOFF_MIN_MS
+                    : p->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS
+                                                         : p->backoff_ms * 2;
+    await(net, p, p->backoff_ms * CLOCK_NS_PER_MS);
+}
+
+static void use_conn(struct net *net, struct tcp_peer *p, struct tcp_conn *c)
+{
+    p->conn = c;
+    if (p->waiting) {
+        p->waiting = false;
+        net->n_waiting--;
+    }
+}
+
+static void peer_flush(struct net *net, struct tcp_peer *p)
+{
+    int rc = tcp_stream_flush(net, p);
+
+    if (rc < 0)
+        conn_fail(net, p->conn, rc);
+    else if (p->n_queued == 0)
+        list_remove(&p->dirty);
+}
+
+static int peer_connect(struct net *net, uint32_t idx)
+{
+    struct tcp_peer *p = &net->peers[idx];
+    struct sockaddr_storage own, to;
+    const int one = 1;
+
+    memset(&own, 0, sizeof own);
+    memset(&to, 0, sizeof to);
+    memcpy(&own, net->address, net->address_len);
+    memcpy(&to, p->address, p->address_len);
+    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    /* From this network's address, whatever the routing table prefers. */
+    if (own.ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)&own)->sin_port = 0;
+    else
+        ((struct sockaddr_in6 *)(void *)&own)->sin6_port = 0;
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    int rc = 0;
+    if (bind(fd, (struct sockaddr *)&own, net->address_len) < 0 ||
+        (connect(fd, (struct sockaddr *)&to, p->address_len) < 0 && errno != EINPROGRESS))
+        rc = -errno;
+    struct tcp_conn *c = rc == 0 ? conn_new(net, fd, idx, true) : NULL;
+    if (!c) {
+        close(fd);
+        return rc < 0 ? rc : -ENOMEM;
+    }
+    use_conn(net, p, c);
+    return 0;
+}
+
+/* The attempt to connect is over. */
+static void on_connected(struct net *net, struct tcp_conn *c)
+{
+    struct tcp_peer *p = &net->peers[c->peer];
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        error = errno;
+    if (error != 0) {
+        conn_fail(net, c, -error);
+        return;
+    }
+    c->connecting = false;
+    ask_for(net, c, EPOLLIN);
+    activate(net, c);
+    if (p->conn == c)
+        peer_flush(net, p);
+}
+
+/* The connection is with this peer from now on. */
+static void claim(struct net *net, struct tcp_conn *c, uint32_t idx)
+{
+    struct tcp_peer *p = &net->peers[idx];
+
+    net->n_strangers -= c->peer == TCP_PEER_NONE;
+    c->peer = idx;
+    ask_for(net, c, EPOLLIN);
+    activate(net, c);
+    if (!p->conn || p->conn->connecting) {
+        /* An attempt of our own goes on; what it becomes will only be read. */
+        use_conn(net, p, c);
+        peer_flush(net, p);
+    }
+}
+
+int tcp_greeted(struct net *net, struct tcp_conn *c)
+{
+    uint32_t len = le32toh(c->hello.address_len), version = le32toh(c->hello.version);
+
+    if (version != TCP_VERSION || len == 0 || len > sizeof c->hello.address) {
+        log_warn("tcp %s: connection closed: its other end speaks version %u of the packet stream, "
+                 "we %u",
+                 net->text, version, TCP_VERSION);
+        return -EPROTO;
+    }
+    c->greeted = true;
+    if (c->peer != TCP_PEER_NONE) {
+        const struct tcp_peer *p = &net->peers[c->peer];
+        if (p->address_len == len && memcmp(p->address, c->hello.address, len) == 0) {
+            net->peers[c->peer].backoff_ms = 0;
+            return 0;
+        }
+        log_warn("tcp %s: connection closed: somebody else answers at a peer's address", net->text);
+        return -EPROTO;
+    }
+    for (uint32_t i = 0; i < net->n_peers; i++) {
+        struct tcp_peer *p = &net->peers[i];
+        if (p->used && p->address_len == len && memcmp(p->address, c->hello.address, len) == 0) {
+            p->backoff_ms = 0;
+            claim(net, c, i);
+            return 0;
+        }
+    }
+    /* It is not read until it is somebody. */
+    ask_for(net, c, 0);
+    deactivate(net, c);
+    return 0;
+}
+
+static void accept_all(struct net *net)
+{
+    for (;;) {
+        int fd = accept4(net->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && errno == ECONNABORTED)
+            continue;
+        if (fd < 0)
+            return;
+        if (net->n_strangers >= STRANGERS_MAX || !conn_new(net, fd, TCP_PEER_NONE, false)) {
+            log_warn("tcp %s: connection refused: %u already wait to be known", net->text,
+                     net->n_strangers);
+            close(fd);
+        }
+    }
+}
+
+static void tcp_close(struct net *net)
+{
+    if (!net)
+        return;
+    list_foreach_safe(it, &net->conns)
+        conn_close(net, list_entry(it, struct tcp_conn, node));
+    list_foreach_safe(it, &net->graves) {
+        list_remove(it);
+        free(list_entry(it, struct tcp_conn, node));
+    }
+    if (net->listen_fd >= 0)
+        close(net->listen_fd);
+    if (net->epoll_fd >= 0)
+        close(net->epoll_fd);
+    free(net->stage);
+    free(net->slots);
+    free(net->posted);
+    free(net->peers);
+    free(net);
+}
+
+/* Binds and listens. 0, or negative errno and what failed. */
+static int open_socket(struct net *net, const struct net_config *config, const char **ret_what)
+{
+    struct sockaddr_storage own;
+    socklen_t len = sizeof own;
+    char text[64];
+    const char *address = config->address;
+
+    *ret_what = "address of the interface";
+    if (!address && config->interface) {
+        int rc = address_of_interface(config->interface, text, sizeof text);
+        if (rc < 0)
+            return rc;
+        address = text;
+    }
+    *ret_what = "address";
+    if (address_parse(address ? address : "127.0.0.1", &own, &len) < 0)
+        return -EINVAL;
+    *ret_what = "socket";
+    net->listen_fd = socket(own.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (net->listen_fd < 0)
+        return -errno;
+    *ret_what = "bind";
+    if (bind(net->listen_fd, (struct sockaddr *)&own, len) < 0)
+        return -errno;
+    *ret_what = "listen";
+    len = sizeof own;
+    if (listen(net->listen_fd, SOMAXCONN) < 0 ||
+        getsockname(net->listen_fd, (struct sockaddr *)&own, &len) < 0)
+        return -errno;
+    *ret_what = "epoll";
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
+    if (epoll_ctl(net->epoll_fd, EPOLL_CTL_ADD, net->listen_fd, &ev) < 0)
+        return -errno;
+    memcpy(net->address, &own, len);
+    net->address_len = (uint16_t)len;
+    char port[8];
+    if (getnameinfo((struct sockaddr *)&own, len, text, sizeof text, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(net->text, sizeof net->text, "%.48s:%s", text, port);
+    return 0;
+}
+
+static int tcp_open(const struct net_config *config, const struct arena *arena,
+                    struct net **ret_net)
+{
+    struct net *net = calloc(1, sizeof *net);
+    const char *what = "memory";
+    int rc = -ENOMEM;
+
+    if (!net)
+        return -ENOMEM;
+    struct list *lists[] = {&net->conns, &net->active, &net->dirty, &net->graves};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        list_init(lists[i]);
+    net->arena = arena;
+    net->max_bytes = config->max_bytes;
+    net->listen_fd = -1;
+    net->n_polls = 1;
+    net->connect_ns = UINT64_MAX;
+    net->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    net->slots = calloc(arena->n_blocks, sizeof *net->slots);
+    net->posted = calloc(arena->n_blocks, sizeof *net->posted);
+    net->peers = calloc(PEERS_MAX, sizeof *net->peers);
+    net->stage = malloc(tcp_stream_stage_bytes(config->max_bytes));
+    if (net->epoll_fd < 0)
+        rc = -errno;
+    else if (net->slots && net->posted && net->peers && net->stage)
+        rc = open_socket(net, config, &what);
+    if (rc < 0) {
+        const char *interface = config->interface ? config->interface : "loopback";
+        log_error("tcp on %s: %s: %s", config->address ? config->address : interface, what,
+                  strerror(-rc));
+        tcp_close(net);
+        return rc;
+    }
+    *ret_net = net;
+    return 0;
+}
+
+static void tcp_info(const struct net *net, struct net_info *ret_info)
+{
+    *ret_info = (struct net_info){
+        .caps = NET_CAP_WAIT,
+        .max_datagram = net->max_bytes,
+        /* Few, so that they stay in the cache. */
+        .n_receives = 96,
+        .driver = "tcp",
+        .provider = "tcp",
+    };
+}
+
+static int tcp_address(struct net *net, void *buf, size_t *len)
+{
+    if (*len < net->address_len)
+        return -ENOSPC;
+    memcpy(buf, net->address, net->address_len);
+    *len = net->address_len;
+    return 0;
+}
+
+static int tcp_peer_add(struct net *net, const void *address, size_t len, uint32_t *ret_peer)
+{
+    const struct sockaddr *to = address, *own = (const struct sockaddr *)(void *)net->address;
+    uint32_t idx = 0;
+
+    if (len != net->address_len || len < sizeof to->sa_family || to->sa_family != own->sa_family)
+        return -EAFNOSUPPORT;
+    while (idx < net->n_peers && net->peers[idx].used)
+        idx++;
+    if (idx == PEERS_MAX)
+        return -ENOSPC;
+    if (idx == net->n_peers)
+        net->n_peers++;
+    struct tcp_peer *p = &net->peers[idx];
+    *p = (struct tcp_peer){.used = true, .address_len = (uint16_t)len};
+    list_init(&p->dirty);
+    memcpy(p->address, address, len);
+    *ret_peer = idx;
+    await(net, p, memcmp(net->address, address, len) < 0 ? 0 : COURTESY_NS);
+    list_foreach_safe(it, &net->conns) {
+        struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
+        if (c->peer == TCP_PEER_NONE && c->greeted && le32toh(c->hello.address_len) == len &&
+            memcmp(c->hello.address, address, len) == 0)
+            claim(net, c, idx);
+    }
+    return 0;
+}
+
+static void tcp_peer_remove(struct net *net, uint32_t peer)
+{
+    struct tcp_peer *p = &net->peers[peer];
+
+    if (!p->used)
+        return;
+    fail_queue(net, p, -ECONNRESET);
+    list_foreach_safe(it, &net->conns) {
+        struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
+        if (c->peer == peer)
+            conn_close(net, c);
+    }
+    net->n_waiting -= p->waiting;
+    net->n_down -= p->down != 0;
+    *p = (struct tcp_peer){0};
+}
+
+static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len)
+{
+    struct tcp_peer *p = &net->peers[peer];
+    struct tcp_slot *s = &net->slots[block];
+    struct tcp_conn *c = p->conn;
+    long went = 0;
+
+    s->head = (struct tcp_head){.magic = htole32(TCP_FRAME_MAGIC), .len = htole32(len)};
+    s->peer = peer;
+    s->next = BLOCK_NONE;
+    if (p->n_queued == 0 && c && !c->connecting && c->hello_left == 0 &&
+        c->sent_poll != net->n_polls) {
+        went = tcp_stream_send(net, c, block);
+        if (went < 0) {
+            conn_fail(net, c, (int)went);
+            return (int)went;
+        }
+        c->sent_poll = net->n_polls;
+        activate(net, c);
+        if ((size_t)went == sizeof s->head + len)
+            return NET_E_DONE;
+    }
+    if (p->n_queued++ == 0) {
+        p->head = block;
+        p->head_off = (uint32_t)went;
+        list_append(&net->dirty, &p->dirty);
+    } else {
+        net->slots[p->tail].next = block;
+    }
+    p->tail = block;
+    return 0;
+}
+
+static int tcp_post(struct net *net, uint32_t block)
+{
+    net->posted[net->n_posted++] = block;
+    return 0;
+}
+
+/* Peers without a connection whose time has come. */
+static void connect_waiting(struct net *net)
+{
+    uint64_t now_ns = clock_coarse_ns();
+
+    if (now_ns < net->connect_ns)
+        return;
+    net->connect_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < net->n_peers; i++) {
+        struct tcp_peer *p = &net->peers[i];
+        if (!p->used || !p->waiting)
+            continue;
+        if (now_ns < p->retry_ns) {
+            if (p->retry_ns < net->connect_ns)
+                net->connect_ns = p->retry_ns;
+            continue;
+        }
+        int rc = peer_connect(net, i);
+        if (rc < 0) {
+            fail_queue(net, p, rc);
+            net->n_down += p->down == 0;
+            p->down = rc;
+            await(net, p, BACKOFF_MAX_MS * CLOCK_NS_PER_MS);
+        }
+    }
+}
+
+static void expire_strangers(struct net *net)
+{
+    uint64_t now_ns = clock_coarse_ns();
+
+    list_foreach_safe(it, &net->conns) {
+        struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
+        if (c->peer == TCP_PEER_NONE && now_ns - c->since_ns > STRANGER_NS)
+            conn_close(net, c);
+    }
+}
+
+static void report(struct net *net, struct tcp_events *events)
+{
+    while (net->n_done > 0 && events->n < events->max) {
+        uint32_t block = net->done_head;
+        const struct tcp_slot *s = &net->slots[block];
+        net->done_head = s->next;
+        net->n_done--;
+        events->at[events->n++] = (struct net_event){.kind = s->error == 0 ? NET_SENT : NET_FAILED,
+                                                     .block = block,
+                                                     .peer = s->peer,
+                                                     .error = s->error};
+    }
+    for (uint32_t i = 0; net->n_down > 0 && i < net->n_peers && events->n < events->max; i++) {
+        struct tcp_peer *p = &net->peers[i];
+        if (p->down == 0)
+            continue;
+        events->at[events->n++] =
+            (struct net_event){.kind = NET_PEER_DOWN, .peer = i, .error = p->down};
+        p->down = 0;
+        net->n_down--;
+    }
+}
+
+static void read_conn(struct net *net, struct tcp_conn *c, struct tcp_events *events)
+{
+    if (c->dead || net->stage_conn || (c->greeted && c->peer == TCP_PEER_NONE))
+        return;
+    long n = tcp_stream_read(net, c, events);
+    if (n < 0) {
+        conn_fail(net, c, (int)n);
+    } else if (n > 0) {
+        activate(net, c);
+    } else if (++c->n_quiet > QUIET_POLLS) {
+        deactivate(net, c);
+    }
+}
+
+/* Looks at all sockets. */
+static void look_round(struct net *net, struct tcp_events *events)
+{
+    struct epoll_event ready[READY_MAX];
+    int n = epoll_wait(net->epoll_fd, ready, READY_MAX, 0);
+
+    net->n_skipped = 0;
+    for (int i = 0; i < n; i++) {
+        struct tcp_conn *c = ready[i].data.ptr;
+        if (!c) {
+            accept_all(net);
+            continue;
+        }
+        if (c->dead)
+            continue;
+        if (c->connecting) {
+            on_connected(net, c);
+            continue;
+        }
+        if (c->epoll_set & EPOLLOUT)
+            ask_for(net, c, EPOLLIN);
+        if (c->epoll_set == 0)
+            conn_fail(net, c, -ECONNRESET); /* hung up before anybody knew it */
+        else if (ready[i].events & ~(uint32_t)EPOLLOUT)
+            read_conn(net, c, events);
+    }
+    if (net->n_strangers > 0)
+        expire_strangers(net);
+    if (net->n_waiting > 0)
+        connect_waiting(net);
+}
+
+static int tcp_poll(struct net *net, struct net_event *at, int max)
+{
+    struct tcp_events events = {.at = at, .max = max};
+
+    net->n_polls++;
+    list_foreach_safe(it, &net->dirty) {
+        struct tcp_peer *p = list_entry(it, struct tcp_peer, dirty);
+        if (p->conn && !p->conn->connecting)
+            peer_flush(net, p);
+    }
+    if (net->stage_conn) {
+        struct tcp_conn *c = net->stage_conn;
+        int rc = tcp_stream_rest(net, &events);
+        if (rc < 0)
+            conn_fail(net, c, rc);
+    }
+    if (net->n_active <= ACTIVE_MAX)
+        list_foreach_safe(it, &net->active)
+            read_conn(net, list_entry(it, struct tcp_conn, active), &events);
+    if (net->n_active == 0 || net->n_active > ACTIVE_MAX || ++net->n_skipped >= SKIP_POLLS)
+        look_round(net, &events);
+    list_foreach_safe(it, &net->graves) {
+        list_remove(it);
+        free(list_entry(it, struct tcp_conn, node));
+    }
+    report(net, &events);
+    return events.n;
+}
+
+static int tcp_wait_fd(struct net *net)
+{
+    return net->epoll_fd;
+}
+
+static int tcp_wait_ready(struct net *net)
+{
+    struct epoll_event ready;
+
+    list_foreach_safe(it, &net->dirty) {
+        struct tcp_peer *p = list_entry(it, struct tcp_peer, dirty);
+        if (!p->conn || p->conn->connecting)
+            continue;
+        peer_flush(net, p);
+        if (p->conn && p->n_queued > 0)
+            ask_for(net, p->conn, EPOLLIN | EPOLLOUT);
+    }
+    if (net->n_done > 0 || net->n_down > 0 || (net->stage_conn && net->n_posted > 0))
+        return -EAGAIN;
+    /* Without a block to read into there is nothing to wake up for. */
+    return net->n_posted > 0 && epoll_wait(net->epoll_fd, &ready, 1, 0) > 0 ? -EAGAIN : 0;
+}
+
+const struct net_driver net_tcp = {
+    .name = "tcp",
+    .open = tcp_open,
+    .close = tcp_close,
+    .info = tcp_info,
+    .address = tcp_address,
+    .peer_add = tcp_peer_add,
+    .peer_remove = tcp_peer_remove,
+    .send = tcp_send,
+    .post = tcp_post,
+    .poll = tcp_poll,
+    .wait_fd = tcp_wait_fd,
+    .wait_ready = tcp_wait_ready,
+};

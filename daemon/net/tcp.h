@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inside of the native TCP driver, for net_tcp.c (endpoint, peers, connections) and
+ * tcp_stream.c (what flows through a connection) only. Used by the channel's thread.
+ *
+ * A connection carries frames both ways: eight bytes of head (magic, length) and a packet. The
+ * first frame each way is a hello with the listening address of its sender, by which the other side
+ * knows its peer. Of two peers the one with the lower address connects; the other one does so too
+ * when nothing comes for a while, and two connections do no harm: each side sends on one and reads
+ * both.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "daemon/net/block.h"
+#include "daemon/net/net.h"
+
+#define TCP_FRAME_MAGIC 0x4d4f5450u /* "MOTP" */
+#define TCP_HELLO_MAGIC 0x4d4f5448u /* "MOTH" */
+#define TCP_VERSION     1u
+#define TCP_PEER_NONE   UINT32_MAX
+
+/* In front of every packet, little endian. */
+struct tcp_head {
+    uint32_t magic; /* TCP_FRAME_MAGIC, in the first frame TCP_HELLO_MAGIC */
+    uint32_t len;   /* bytes that follow */
+};
+
+/* Contents of the first frame each way. */
+struct tcp_hello {
+    struct tcp_head head;
+    uint32_t version; /* TCP_VERSION */
+    uint32_t address_len;
+    uint8_t address[NET_ADDRESS_BYTES]; /* where its sender listens */
+};
+#define TCP_HELLO_BYTES (sizeof(struct tcp_hello) - sizeof(struct tcp_head))
+
+struct tcp_conn {
+    struct list node;   /* in net.conns or net.graves */
+    struct list active; /* in net.active while packets come in */
+    int fd;
+    uint32_t peer; /* TCP_PEER_NONE: has not said who it is, or nobody knows it yet */
+    bool connecting, greeted, initiated, dead;
+    uint32_t n_quiet;   /* polls without a byte */
+    uint64_t since_ns;  /* made (coarse clock) */
+    uint32_t epoll_set; /* events asked for */
+    /* Out: the peer's queue; before it our hello. */
+    uint32_t hello_left;
+    uint64_t sent_poll; /* number of the poll after which something was sent last */
+    /* In: the head of the frame that is arriving, then where its contents go. */
+    struct tcp_head head;
+    uint32_t n_head; /* bytes of the head that have arrived */
+    uint32_t block;  /* BLOCK_NONE: no contents yet */
+    uint32_t filled; /* bytes of contents that have arrived */
+    uint32_t guess;  /* length of the last frame: the next is often as long */
+    struct tcp_hello hello;
+};
+
+struct tcp_peer {
+    bool used;
+    bool waiting; /* in net.n_waiting: without a connection */
+    uint16_t address_len;
+    int down;          /* error to be reported */
+    uint64_t retry_ns; /* not to be connected before (coarse clock) */
+    uint32_t backoff_ms;
+    struct tcp_conn *conn; /* what is sent goes there; NULL: none yet */
+    struct list dirty;     /* in net.dirty while blocks are queued */
+    uint32_t head, tail, n_queued;
+    uint32_t head_off; /* bytes of the first block's frame that are sent */
+    uint8_t address[NET_ADDRESS_BYTES];
+};
+
+/* What the driver knows of a block it holds. */
+struct tcp_slot {
+    struct tcp_head head;
+    uint32_t next;
+    uint32_t peer;
+    int error;
+};
+
+struct net {
+    const struct arena *arena;
+    uint32_t max_bytes;
+    int listen_fd, epoll_fd;
+    uint16_t address_len;
+    uint8_t address[NET_ADDRESS_BYTES];
+    char text[64]; /* the same for messages */
+    struct tcp_slot *slots;
+    uint32_t *posted, n_posted;
+    struct tcp_peer *peers;
+    uint32_t n_peers, n_waiting, n_down;
+    struct list conns, active, dirty, graves;
+    uint32_t n_strangers, n_active;
+    uint64_t n_polls;
+    uint64_t connect_ns;                   /* no peer is to be connected before */
+    uint32_t n_skipped;                    /* polls since the last look at all sockets */
+    uint32_t done_head, done_tail, n_done; /* blocks whose sending is over, to be reported */
+    /* Where small frames are read to. What could not be passed on for want of blocks or events
+     * stays, and nothing else is read before. */
+    uint8_t *stage;
+    size_t stage_at, stage_end;
+    struct tcp_conn *stage_conn;
+};
+
+/* The events of one poll. */
+struct tcp_events {
+    struct net_event *at;
+    int n, max;
+};
+
+/* tcp_stream.c */
+/* Size of the stage for packets of at most max_bytes. */
+size_t tcp_stream_stage_bytes(uint32_t max_bytes);
+/* Sends what is queued for the peer as far as the socket takes it. 0, or negative errno when the
+ * connection broke. */
+int tcp_stream_flush(struct net *net, struct tcp_peer *p);
+/* Sends one block at once if nothing is before it. Bytes of the frame that went, or negative
+ * errno. */
+long tcp_stream_send(struct net *net, const struct tcp_conn *c, uint32_t block);
+/* Reads once and passes on what came. Bytes, 0 when there was nothing, or negative errno when the
+ * connection broke. */
+long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *events);
+/* Passes on what was left over. 0 or negative errno. */
+int tcp_stream_rest(struct net *net, struct tcp_events *events);
+/* Reports a block as sent (error 0) or failed. */
+void tcp_stream_done(struct net *net, uint32_t block, int error);
+
+/* net_tcp.c: the hello of a connection is there. 0 or negative errno: close it. */
+int tcp_greeted(struct net *net, struct tcp_conn *c);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What this node finds wrong with itself, a row for each thing looked at: how it is, and what to do
+ * about it. What only several nodes together show (versions, clocks) motetctl compares from the row
+ * "daemon". Called by status_rows.c. Control thread.
+ */
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "daemon/cluster/mesh.h"
+#include "daemon/cluster/topology.h"
+#include "daemon/control/control.h"
+#include "daemon/control/fabric.h"
+#include "daemon/jobs/job.h"
+#include "daemon/node.h"
+#include "daemon/status/status_rows.h"
+
+/* What a job of 64 ranks needs at the least, with several channels. */
+#define FEW_FILES 4096u
+/* Registered memory of one channel, generously. */
+#define FEW_LOCKED_BYTES (256ull << 20)
+/* So many complaints about the file are shown. */
+#define MAX_COMPLAINTS 8
+
+struct report {
+    struct node *node;
+    json_t *rows;
+    const char *check;
+    int n;
+};
+
+static void say(const struct report *r, const char *state, const char *advice, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void say(const struct report *r, const char *state, const char *advice, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    json_array_append_new(r->rows, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "node",
+                                             r->node->config.name, "check", r->check, "state",
+                                             state, "text", text, "advice", advice));
+}
+
+static void check_daemon(struct report *r)
+{
+    struct timespec now;
+
+    r->check = "daemon";
+    clock_gettime(CLOCK_REALTIME, &now);
+    json_array_append_new(
+        r->rows, json_pack("{s:s, s:s, s:s, s:s, s:n, s:s, s:I}", "node", r->node->config.name,
+                           "check", r->check, "state", r->node->draining ? "warn" : "ok", "text",
+                           r->node->draining ? "it is ending" : "it runs", "advice", "version",
+                           NODE_SOFTWARE, "clock_ms",
+                           (json_int_t)now.tv_sec * 1000 + now.tv_nsec / 1000000));
+    if (r->node->fenced && !r->node->config.fenced)
+        say(r, "warn", "allow membarrier(2) in its container or seccomp filter",
+            "membarrier(2) is forbidden: messages within the node are slower");
+}
+
+static void on_difference(void *ctx, const char *line)
+{
+    struct report *r = ctx;
+
+    if (r->n++ < MAX_COMPLAINTS)
+        say(r, "warn", "reload (SIGHUP) or restart the daemon, as the line says", "%s", line);
+}
+
+static void on_mistake(void *ctx, const char *line)
+{
+    struct report *r = ctx;
+
+    if (r->n++ < MAX_COMPLAINTS)
+        say(r, "fail", "correct it: motetd --check-config", "%s", line);
+}
+
+static void check_config(struct report *r)
+{
+    struct config *fresh = malloc(sizeof *fresh);
+    const char *path = r->node->config_path;
+
+    r->check = "configuration";
+    r->n = 0;
+    if (!fresh)
+        return;
+    if (!path)
+        say(r, "ok", NULL, "built in, there is no file");
+    else if (control_read_config(r->node, fresh, on_mistake, r) == 0 &&
+             config_diff(&r->node->config, fresh, on_difference, r) == 0)
+        say(r, "ok", NULL, "%s is what the daemon runs with", path);
+    free(fresh);
+}
+
+static void check_socket(struct report *r, const char *path)
+{
+    struct stat st;
+
+    r->check = "sockets";
+    if (path[0] == '@' || r->node->socket_activated)
+        return;
+    if (stat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        say(r, "fail", "restart the daemon", "%s is gone: nobody can connect there", path);
+    else
+        say(r, "ok", NULL, "%s, mode %04o", path, (unsigned)st.st_mode & 07777);
+}
+
+/* What keeps ranks from being started or from being fast. */
+static void check_host(struct report *r)
+{
+    struct rlimit files, locked;
+    char scope = '0';
+
+    r->check = "spawner";
+    if (access(r->node->config.spawner, X_OK) < 0)
+        say(r, "fail", "install it, or correct `spawner` in [node]", "%s: %s",
+            r->node->config.spawner, strerror(errno));
+    else
+        say(r, "ok", NULL, "%s", r->node->config.spawner);
+    r->check = "limits";
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FEW_FILES)
+        say(r, "warn", "raise LimitNOFILE of the service (ulimit -n)",
+            "%llu open files: too few for a job of 64 ranks", (unsigned long long)files.rlim_cur);
+    else
+        say(r, "ok", NULL, "%llu open files", (unsigned long long)files.rlim_cur);
+    for (uint32_t ch = 0; ch < fabric_n_channels(r->node->fabric); ch++) {
+        const char *provider = fabric_provider(r->node->fabric, ch);
+        bool registers =
+            !strstr(provider, "tcp") && !strstr(provider, "udp") && strcmp(provider, "net") != 0;
+        if (registers && getrlimit(RLIMIT_MEMLOCK, &locked) == 0 &&
+            locked.rlim_cur < FEW_LOCKED_BYTES)
+            say(r, "fail", "raise LimitMEMLOCK of the service (ulimit -l)",
+                "%llu KiB may be locked: too little for provider %s",
+                (unsigned long long)locked.rlim_cur >> 10, provider);
+    }
+    FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+    if (f && fread(&scope, 1, 1, f) == 1 && scope > '0')
+        say(r, "warn", "sysctl kernel.yama.ptrace_scope=0",
+            "ptrace_scope is %c: ranks may not read one another's memory, and large messages "
+            "within the node take two copies",
+            scope);
+    if (f)
+        fclose(f);
+    r->check = "cores";
+    uint32_t n_ranks = 0;
+    for (const struct job *job = jobs_first(r->node->jobs); job; job = job->hh.next)
+        n_ranks += job->n_local;
+    if (n_ranks > (uint32_t)thread_n_cores())
+        say(r, "warn", "start fewer ranks here (-ppn)", "%u ranks share %d cores", n_ranks,
+            thread_n_cores());
+}
+
+static const struct ifaddrs *interface_find(const struct ifaddrs *all, const char *name)
+{
+    while (all && strcmp(all->ifa_name, name) != 0)
+        all = all->ifa_next;
+    return all;
+}
+
+static void check_channels(struct report *r)
+{
+    struct ifaddrs *all = NULL;
+
+    r->check = "channels";
+    if (getifaddrs(&all) < 0)
+        return;
+    for (uint32_t ch = 0; ch < fabric_n_channels(r->node->fabric); ch++) {
+        const struct config_channel *c = &r->node->config.channels[ch];
+        const struct ifaddrs *found = interface_find(all, c->resolved_interface);
+        unsigned flags = found ? found->ifa_flags : 0;
+        if (!fabric_alive(r->node->fabric, ch))
+            say(r, "fail", "look into the daemon's log, then restart it", "%s on %s has failed",
+                c->name, c->resolved_interface);
+        else if (!found)
+            say(r, "fail", "bring the interface back, then restart the daemon",
+                "%s: interface %s is gone", c->name, c->resolved_interface);
+        else if (!(flags & IFF_UP) || !(flags & IFF_RUNNING))
+            say(r, "fail", "plug in the cable, or: ip link set up", "%s: interface %s is %s",
+                c->name, c->resolved_interface, flags & IFF_UP ? "without a carrier" : "down");
+        else
+            say(r, "ok", NULL, "%s on %s (%s), network %s", c->name, c->resolved_interface,
+                c->address, c->network);
+    }
+    freeifaddrs(all);
+}
+
+static bool on_network(const struct topology_node *t, const char *network)
+{
+    for (size_t i = 0; i < t->state->n_endpoints; i++)
+        if (strcmp(t->state->endpoints[i]->network, network) == 0)
+            return true;
+    return false;
+}
+
+/* Everybody on a network of ours should be a neighbour there. */
+static void check_links(struct report *r)
+{
+    const struct topology_node *self = topology_find(r->node->topology, r->node->id);
+    unsigned n_up = 0;
+
+    r->check = "links";
+    for (int ch = 0; ch < r->node->config.n_channels; ch++) {
+        const char *network = r->node->config.channels[ch].network;
+        bool again = false;
+        for (int before = 0; before < ch; before++)
+            again |= strcmp(r->node->config.channels[before].network, network) == 0;
+        for (struct topology_node *t = topology_first(r->node->topology); !again && t;
+             t = t->hh.next) {
+            if (t->node_id == r->node->id || t->lost || !on_network(t, network))
+                continue;
+            if (!mesh_find(r->node->mesh, t->node_id, network))
+                say(r, "fail",
+                    "look at the cable, the switch, and a firewall (port of the channel, TCP)",
+                    "no control connection to node %s on network %s", t->state->node, network);
+            else if (!self || !topology_adjacency(self, t->node_id, network))
+                say(r, "fail",
+                    "look into the daemon's log; a firewall may let the control port through and "
+                    "not the provider's",
+                    "the channel cannot send to node %s on network %s", t->state->node, network);
+            else
+                n_up++;
+        }
+    }
+    if (n_up > 0)
+        say(r, "ok", NULL, "%u up", n_up);
+    r->check = "nodes";
+    unsigned n_reachable = 0;
+    for (struct topology_node *t = topology_first(r->node->topology); t; t = t->hh.next) {
+        if (t->node_id != r->node->id && !t->reachable)
+            say(r, "warn", "see whether its daemon runs, and its cables", "%s %s", t->state->node,
+                t->lost ? "is given up" : "cannot be reached");
+        n_reachable += t->node_id != r->node->id && t->reachable;
+    }
+    say(r, "ok", NULL, "%u others can be reached", n_reachable);
+}
+
+void status_doctor(struct node *node, const struct status_request *q, json_t *rows)
+{
+    struct report r = {.node = node, .rows = rows};
+
+    check_daemon(&r);
+    /* Its text may name what is not for everybody. */
+    if (status_rows_privileged(node, q->uid))
+        check_config(&r);
+    check_socket(&r, node->config.client_socket);
+    check_socket(&r, node->config.status_socket);
+    check_host(&r);
+    check_channels(&r);
+    check_links(&r);
+}
