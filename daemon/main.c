@@ -18,9 +18,9 @@
 #include "daemon/config.h"
 #include "daemon/control/journal.h"
 #include "daemon/control/netif.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/spawner.h"
 #include "daemon/net/net.h"
-#include "daemon/node.h"
 
 #define DEFAULT_CONFIG MOTET_SYSCONFDIR "/motet/motetd.conf"
 

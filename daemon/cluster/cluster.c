@@ -10,18 +10,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "daemon/cluster/gone.h"
+#include "daemon/cluster/channels.h"
+#include "daemon/cluster/death.h"
+#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/graph.h"
-#include "daemon/cluster/hops.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/stream.h"
 #include "daemon/cluster/topology.h"
 #include "daemon/control/control.h"
-#include "daemon/control/fabric.h"
-#include "daemon/jobs/home.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
+#include "daemon/jobs/manager.h"
 #include "proto/control.pb-c.h"
 
 /* Changes within this time are taken together. */
@@ -79,7 +79,7 @@ struct cluster {
     struct graph graph;
     struct route *routes; /* graph.n_nodes of them */
     uint64_t complained_ns;
-    struct gone gone;
+    struct deaths deaths;
 };
 
 static void on_update(evutil_socket_t fd, short what, void *ctx);
@@ -188,7 +188,7 @@ static void node_lost(struct cluster *c, uint32_t node_id, const char *why)
     uint64_t now_ns = clock_now_ns();
 
     mail_on_lost(c->node->mail, node_id);
-    homes_on_node_lost(c->node->homes, node_id, why, now_ns);
+    manager_on_node_lost(c->node->manager, node_id, why, now_ns);
     jobs_on_node_lost(c->node->jobs, node_id);
 }
 
@@ -223,7 +223,7 @@ int cluster_on_link_state(struct cluster *c, struct mesh_link *from, const uint8
             n->lost = false;
             node_lost(c, node_id, "was restarted");
         }
-        if (hops_slot(c->node->hops, node_id) < 0)
+        if (forwarding_slot(c->node->forwarding, node_id) < 0)
             log_warn("node %s has no place in the node table, ignoring", n->state->node);
         flood(c, n->state, from);
         learn_targets(c, n->state);
@@ -285,7 +285,7 @@ void cluster_on_refused(struct cluster *c, uint32_t node_id, uint32_t epoch)
 {
     const struct topology_node *t = topology_find(c->node->topology, node_id);
 
-    if (!t || t->state->epoch != epoch || !gone_note(&c->gone, node_id, epoch, clock_now_ns()))
+    if (!t || t->state->epoch != epoch || !death_note(&c->deaths, node_id, epoch, clock_now_ns()))
         return;
     log_info("node %s refuses connections: its daemon has ended", t->state->node);
     cluster_touch(c);
@@ -318,8 +318,8 @@ void cluster_on_rtt(struct cluster *c, uint32_t node_id, const char *network, ui
 
 void cluster_on_channel_rtt(struct cluster *c, uint32_t channel, uint32_t slot, uint64_t rtt_ns)
 {
-    struct neighbour *n =
-        neighbour_find(c, hops_node_id(c->node->hops, slot), own_channel(c, channel)->network);
+    struct neighbour *n = neighbour_find(c, forwarding_node_id(c->node->forwarding, slot),
+                                         own_channel(c, channel)->network);
 
     if (n)
         take_rtt(c, n, rtt_ns);
@@ -327,8 +327,8 @@ void cluster_on_channel_rtt(struct cluster *c, uint32_t channel, uint32_t slot, 
 
 void cluster_on_channel_error(struct cluster *c, uint32_t channel, uint32_t slot, int error)
 {
-    struct neighbour *n =
-        neighbour_find(c, hops_node_id(c->node->hops, slot), own_channel(c, channel)->network);
+    struct neighbour *n = neighbour_find(c, forwarding_node_id(c->node->forwarding, slot),
+                                         own_channel(c, channel)->network);
     uint64_t now_ns = clock_now_ns();
 
     if (!n || n->channels[channel].len == 0)
@@ -373,7 +373,7 @@ static bool speaks(struct cluster *c, struct neighbour *n, uint32_t channel,
                    const Motet__Endpoint *e)
 {
     struct neighbour_channel *nc = &n->channels[channel];
-    const char *driver = fabric_driver(c->node->fabric, channel);
+    const char *driver = channels_driver(c->node->channels, channel);
     bool same = strcmp(driver, e->driver) == 0;
 
     if (!same && !nc->told_unlike)
@@ -392,18 +392,18 @@ static bool sync_channel(struct cluster *c, struct neighbour *n, uint32_t channe
     struct neighbour_channel *nc = &n->channels[channel];
     const struct topology_node *t = topology_find(c->node->topology, n->key.node_id);
     const Motet__Endpoint *e = NULL;
-    int slot = hops_find(c->node->hops, n->key.node_id);
+    int slot = forwarding_find(c->node->forwarding, n->key.node_id);
 
     if (slot < 0)
         return false;
-    if (n->up && t && t->state->epoch == n->epoch && fabric_alive(c->node->fabric, channel) &&
+    if (n->up && t && t->state->epoch == n->epoch && channels_alive(c->node->channels, channel) &&
         now_ns >= nc->bad_until_ns)
         e = topology_endpoint(t, n->key.network, ordinal);
     if (e && !speaks(c, n, channel, e))
         e = NULL;
     if (!e || e->address.len == 0) {
         if (nc->len > 0)
-            fabric_remove_link(c->node->fabric, channel, (uint16_t)slot);
+            channels_remove_link(c->node->channels, channel, (uint16_t)slot);
         nc->len = 0;
         return false;
     }
@@ -412,7 +412,7 @@ static bool sync_channel(struct cluster *c, struct neighbour *n, uint32_t channe
     nc->len = (uint32_t)e->address.len;
     memcpy(nc->address, e->address.data, nc->len);
     nc->added_ns = now_ns;
-    fabric_add_link(c->node->fabric, channel, (uint16_t)slot, nc->address, nc->len);
+    channels_add_link(c->node->channels, channel, (uint16_t)slot, nc->address, nc->len);
     return true;
 }
 
@@ -442,7 +442,7 @@ static Motet__Endpoint *own_endpoint(struct cluster *c, uint32_t ch, bool *faile
     const struct config_channel *config = own_channel(c, ch);
     Motet__Endpoint *e = malloc(sizeof *e);
     uint8_t address[128];
-    int len = fabric_address(c->node->fabric, ch, address, sizeof address);
+    int len = channels_address(c->node->channels, ch, address, sizeof address);
 
     if (!e) {
         *failed = true;
@@ -451,8 +451,8 @@ static Motet__Endpoint *own_endpoint(struct cluster *c, uint32_t ch, bool *faile
     motet__endpoint__init(e);
     e->channel = ch;
     e->network = copy_text(config->network, failed);
-    e->driver = copy_text(fabric_driver(c->node->fabric, ch), failed);
-    e->provider = copy_text(fabric_provider(c->node->fabric, ch), failed);
+    e->driver = copy_text(channels_driver(c->node->channels, ch), failed);
+    e->provider = copy_text(channels_provider(c->node->channels, ch), failed);
     e->address.data = malloc(len > 0 ? (size_t)len : 1);
     *failed |= !e->address.data;
     if (e->address.data && len > 0) {
@@ -509,7 +509,7 @@ static void describe_self(struct cluster *c)
     failed |= !s->endpoints || !s->links;
     for (uint32_t ch = 0; !failed && ch < (uint32_t)config->n_channels; ch++) {
         Motet__Endpoint *e =
-            fabric_alive(c->node->fabric, ch) ? own_endpoint(c, ch, &failed) : NULL;
+            channels_alive(c->node->channels, ch) ? own_endpoint(c, ch, &failed) : NULL;
         if (e)
             s->endpoints[s->n_endpoints++] = e;
     }
@@ -518,7 +518,7 @@ static void describe_self(struct cluster *c)
         if (a)
             s->links[s->n_links++] = a;
     }
-    failed = failed || gone_describe(&c->gone, s) < 0;
+    failed = failed || death_describe(&c->deaths, s) < 0;
     if (failed || topology_set_own(c->node->topology, s) < 0) {
         log_error("out of memory for the own link state");
         motet__link_state__free_unpacked(s, NULL);
@@ -538,7 +538,7 @@ static uint32_t expand_way(const struct cluster *c, const struct route_way *way,
     const struct topology_node *next = cluster_node(c, way->next);
     struct neighbour *n =
         next ? neighbour_find(c, next->node_id, cluster_network(c, way->network)) : NULL;
-    int slot = next ? hops_find(c->node->hops, next->node_id) : -1;
+    int slot = next ? forwarding_find(c->node->forwarding, next->node_id) : -1;
     uint32_t usable[CONFIG_MAX_CHANNELS], n_usable = 0;
     uint64_t sum = 0;
 
@@ -564,13 +564,13 @@ static bool publish_route(struct cluster *c, const struct topology_node *t, cons
 {
     hop_word quick[CONFIG_MAX_CHANNELS], wide[HOP_MAX_WIDE];
     uint32_t n_wide = 0;
-    int slot = hops_find(c->node->hops, t->node_id);
+    int slot = forwarding_find(c->node->forwarding, t->node_id);
 
     if (slot <= 0)
         return false;
     if (!r->reachable)
-        return hops_set(c->node->hops, (uint32_t)slot, t->lost ? 0 : t->state->epoch, HOP_NONE,
-                        NULL, 0);
+        return forwarding_set(c->node->forwarding, (uint32_t)slot, t->lost ? 0 : t->state->epoch,
+                              HOP_NONE, NULL, 0);
     uint32_t n_quick = expand_way(c, &r->quick, quick, CONFIG_MAX_CHANNELS);
     for (uint32_t i = 0; i < r->n_wide && n_wide < HOP_MAX_WIDE; i++)
         n_wide += expand_way(c, &r->wide[i], wide + n_wide, HOP_MAX_WIDE - n_wide);
@@ -581,8 +581,8 @@ static bool publish_route(struct cluster *c, const struct topology_node *t, cons
     if (n_wide > 0 && sum < 65535)
         wide[0] = hop_pack(hop_next_slot(wide[0]), hop_channel(wide[0]), hop_n_hops(wide[0]),
                            (uint16_t)(hop_share(wide[0]) + 65535 - sum));
-    return hops_set(c->node->hops, (uint32_t)slot, t->state->epoch,
-                    n_quick ? quick[t->node_id % n_quick] : HOP_NONE, wide, n_wide);
+    return forwarding_set(c->node->forwarding, (uint32_t)slot, t->state->epoch,
+                          n_quick ? quick[t->node_id % n_quick] : HOP_NONE, wide, n_wide);
 }
 
 static bool note_reachability(struct topology_node *t, bool reachable, uint64_t now_ns)
@@ -647,13 +647,13 @@ static void on_update(evutil_socket_t fd, short what, void *ctx)
         busy |= routes[t->index].reachable && t->state->busy;
         changed |= note_reachability(t, routes[t->index].reachable, now_ns);
         changed |= publish_route(c, t, &routes[t->index]);
-        if (!t->reachable && !t->lost && gone_told(c->node->topology, t))
+        if (!t->reachable && !t->lost && death_told(c->node->topology, t))
             changed |= give_up(c, t, "has lost its daemon");
     }
     if (c->node->mesh)
         mesh_set_busy(c->node->mesh, busy);
     if (changed) {
-        hops_publish(c->node->hops);
+        forwarding_publish(c->node->forwarding);
         mail_on_routes(c->node->mail, now_ns);
     }
 }
@@ -669,7 +669,7 @@ void cluster_tick(struct cluster *c, uint64_t now_ns)
                 n->channels[ch].bad_until_ns = 0;
                 retry = true;
             }
-    c->own_dirty |= gone_expire(&c->gone, c->node->config.unreachable_after_ns, now_ns);
+    c->own_dirty |= death_expire(&c->deaths, c->node->config.unreachable_after_ns, now_ns);
     if (retry || (c->own_dirty && !c->update_pending))
         want_update(c);
     for (struct topology_node *t = topology_first(c->node->topology); t; t = t->hh.next) {
@@ -679,7 +679,7 @@ void cluster_tick(struct cluster *c, uint64_t now_ns)
         if (t->unreachable_since_ns == 0)
             t->lost = true; /* never met: nobody here has to do with it */
         else if (give_up(c, t, "cannot be reached any more"))
-            hops_publish(c->node->hops);
+            forwarding_publish(c->node->forwarding);
     }
 }
 
@@ -737,16 +737,17 @@ bool cluster_reachable(const struct cluster *c, uint32_t node_id)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct place_node *)a)->name, ((const struct place_node *)b)->name);
+    return strcmp(((const struct placement_node *)a)->name,
+                  ((const struct placement_node *)b)->name);
 }
 
-size_t cluster_place_nodes(const struct cluster *c, struct place_node *ret_nodes, size_t max)
+size_t cluster_place_nodes(const struct cluster *c, struct placement_node *ret_nodes, size_t max)
 {
     size_t n = 1;
 
     if (max == 0 || c->node->draining)
         return 0;
-    ret_nodes[0] = (struct place_node){.name = c->node->config.name, .node_id = c->node->id};
+    ret_nodes[0] = (struct placement_node){.name = c->node->config.name, .node_id = c->node->id};
     const struct topology_node *own = topology_find(c->node->topology, c->node->id);
     if (own) {
         ret_nodes[0].endpoints = own->state->endpoints;
@@ -754,10 +755,10 @@ size_t cluster_place_nodes(const struct cluster *c, struct place_node *ret_nodes
     }
     for (struct topology_node *t = topology_first(c->node->topology); t && n < max; t = t->hh.next)
         if (t->node_id != c->node->id && t->reachable && !t->state->draining)
-            ret_nodes[n++] = (struct place_node){.name = t->state->node,
-                                                 .node_id = t->node_id,
-                                                 .endpoints = t->state->endpoints,
-                                                 .n_endpoints = t->state->n_endpoints};
+            ret_nodes[n++] = (struct placement_node){.name = t->state->node,
+                                                     .node_id = t->node_id,
+                                                     .endpoints = t->state->endpoints,
+                                                     .n_endpoints = t->state->n_endpoints};
     qsort(ret_nodes + 1, n - 1, sizeof *ret_nodes, by_name);
     return n;
 }

@@ -2,8 +2,8 @@
 /*
  * The node in its cluster: describes itself, floods what it hears, computes routes and publishes
  * them in the hop table, tells the channels their neighbours, notices which nodes are lost. Between
- * mesh.h (connections), topology.h (knowledge), route.h (computation), hops.h (publication) and
- * fabric.h (channels). Control thread.
+ * mesh.h (connections), topology.h (knowledge), route.h (computation), forwarding.h (publication)
+ * and channels.h (channels). Control thread.
  *
  * Idea: every change only marks what is out of date; one update, a millisecond later, brings
  * everything into step in a fixed order: links of the channels, own link state, graph, routes, hop
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "daemon/cluster/route.h"
-#include "daemon/jobs/place.h"
+#include "daemon/jobs/placement.h"
 
 struct cluster;
 struct mesh_link;
@@ -55,7 +55,7 @@ uint32_t cluster_epoch(const struct cluster *c, uint32_t node_id);
 /* Whether there is a way to a node now; to the own one there is. */
 bool cluster_reachable(const struct cluster *c, uint32_t node_id);
 /* Nodes that take ranks, the own one first, the others by name. Their number. */
-size_t cluster_place_nodes(const struct cluster *c, struct place_node *ret_nodes, size_t max);
+size_t cluster_place_nodes(const struct cluster *c, struct placement_node *ret_nodes, size_t max);
 
 /* For status: the route to a node; NULL if there is none. Name of a network in it; node of an index
  * in it. */

@@ -20,7 +20,7 @@
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/stream.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/node.h"
+#include "daemon/control/node.h"
 #include "proto/control.pb-c.h"
 #include "proto/frame.h"
 

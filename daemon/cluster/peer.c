@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "daemon/node.h"
+#include "daemon/control/node.h"
 #include "proto/control.pb-c.h"
 #include "proto/wire.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cluster/gone.h"
+#include "daemon/cluster/death.h"
 #include "daemon/cluster/peer.h"
-#include "daemon/node.h"
+#include "daemon/control/node.h"
 #include "proto/hop.h"
 
 #define MAX_ADDRESS_BYTES 128u
@@ -89,8 +89,8 @@ static bool all_known(const Motet__LinkState *s)
         known &= s->endpoints[i]->base.n_unknown_fields == 0;
     for (size_t i = 0; i < s->n_links; i++)
         known &= s->links[i]->base.n_unknown_fields == 0;
-    for (size_t i = 0; i < s->n_gone; i++)
-        known &= s->gone[i]->base.n_unknown_fields == 0;
+    for (size_t i = 0; i < s->n_deaths; i++)
+        known &= s->deaths[i]->base.n_unknown_fields == 0;
     return known;
 }
 
@@ -98,7 +98,8 @@ static bool state_valid(const Motet__LinkState *s)
 {
     if (!text_valid(s->node, PEER_NAME_BYTES) || s->node_id == 0 ||
         s->node_id != node_id_of(s->node) || s->epoch == 0 || s->n_endpoints > HOP_MAX_CHANNELS ||
-        s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_gone > GONE_MAX || !all_known(s))
+        s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_deaths > TOPOLOGY_MAX_DEATHS ||
+        !all_known(s))
         return false;
     for (size_t i = 0; i < s->n_endpoints; i++) {
         const Motet__Endpoint *e = s->endpoints[i];

@@ -12,17 +12,17 @@
 #include "base/log.h"
 #include <event2/event.h>
 
+#include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/fabric.h"
+#include "daemon/control/node.h"
 #include "daemon/control/service.h"
-#include "daemon/jobs/home.h"
+#include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
-#include "daemon/jobs/session.h"
+#include "daemon/jobs/manager.h"
 #include "daemon/jobs/spawner.h"
-#include "daemon/node.h"
 #include "daemon/status/status.h"
 #include "proto/control.pb-c.h"
 
@@ -55,7 +55,7 @@ static void deliver_stdio(struct node *node, uint32_t src, const uint8_t *body, 
     if (msg->stream == 0)
         jobs_on_stdin(node->jobs, src, msg);
     else
-        homes_on_stdio(node->homes, src, msg, clock_now_ns());
+        manager_on_stdio(node->manager, src, msg, clock_now_ns());
     motet__stdio__free_unpacked(msg, NULL);
 }
 
@@ -66,7 +66,7 @@ static void deliver_window(struct node *node, uint32_t src, const uint8_t *body,
     if (!msg)
         return;
     if (msg->stream == 0)
-        homes_on_stdin_window(node->homes, src, msg);
+        manager_on_stdin_window(node->manager, src, msg);
     else
         jobs_on_window(node->jobs, src, msg);
     motet__stdio_window__free_unpacked(msg, NULL);
@@ -82,20 +82,20 @@ static void deliver_to_home(struct node *node, uint32_t src, uint16_t type, cons
         if (msg) {
             /* Of a job that has both its home and ranks here, this node may be two places of the
              * tree; a child is below one of them. */
-            homes_on_launched(node->homes, src, msg, now_ns);
+            manager_on_launched(node->manager, src, msg, now_ns);
             jobs_on_launched(node->jobs, src, msg);
             motet__launched__free_unpacked(msg, NULL);
         }
     } else if (type == MOTET__FRAME_TYPE__RANK_EXIT) {
         Motet__RankExit *msg = motet__rank_exit__unpack(NULL, len, body);
         if (msg) {
-            homes_on_rank_exit(node->homes, src, msg, now_ns);
+            manager_on_rank_exit(node->manager, src, msg, now_ns);
             motet__rank_exit__free_unpacked(msg, NULL);
         }
     } else {
         Motet__Abort *msg = motet__abort__unpack(NULL, len, body);
         if (msg) {
-            homes_on_abort(node->homes, src, msg, now_ns);
+            manager_on_abort(node->manager, src, msg, now_ns);
             motet__abort__free_unpacked(msg, NULL);
         }
     }
@@ -159,9 +159,9 @@ static void mail_wake(void *ctx)
 static const struct mail_ops mail_ops = {
     .forward = mail_forward, .deliver = mail_deliver, .epoch_of = mail_epoch_of, .wake = mail_wake};
 
-/* ---- homes ---- */
+/* ---- job manager ---- */
 
-static void home_to_node(void *ctx, uint32_t node_id, uint16_t type, const ProtobufCMessage *msg)
+static void manager_to_node(void *ctx, uint32_t node_id, uint16_t type, const ProtobufCMessage *msg)
 {
     struct node *node = ctx;
     int rc = mail_send_msg(node->mail, node_id, type, msg, clock_now_ns());
@@ -170,48 +170,48 @@ static void home_to_node(void *ctx, uint32_t node_id, uint16_t type, const Proto
         log_error("a message of type %u to node %08x is lost: %s", type, node_id, strerror(-rc));
 }
 
-static int home_to_client(void *ctx, void *client, uint16_t type, const ProtobufCMessage *msg)
+static int manager_to_client(void *ctx, void *client, uint16_t type, const ProtobufCMessage *msg)
 {
     (void)ctx;
-    return session_send(client, type, msg);
+    return client_send(client, type, msg);
 }
 
-static size_t home_client_queued(void *ctx, void *client)
+static size_t manager_client_queued(void *ctx, void *client)
 {
     (void)ctx;
-    return session_queued(client);
+    return client_queued(client);
 }
 
-static void home_client_done(void *ctx, void *client)
+static void manager_client_done(void *ctx, void *client)
 {
     (void)ctx;
-    session_finish(client);
+    client_finish(client);
 }
 
-static bool home_reachable(void *ctx, uint32_t node_id)
+static bool manager_reachable(void *ctx, uint32_t node_id)
 {
     struct node *node = ctx;
 
     return cluster_reachable(node->cluster, node_id);
 }
 
-static size_t home_nodes(void *ctx, struct place_node *ret_nodes, size_t max)
+static size_t manager_nodes(void *ctx, struct placement_node *ret_nodes, size_t max)
 {
     struct node *node = ctx;
 
     return cluster_place_nodes(node->cluster, ret_nodes, max);
 }
 
-static const struct home_ops home_ops = {.to_node = home_to_node,
-                                         .to_client = home_to_client,
-                                         .client_queued = home_client_queued,
-                                         .client_done = home_client_done,
-                                         .reachable = home_reachable,
-                                         .nodes = home_nodes};
+static const struct manager_ops manager_ops = {.to_node = manager_to_node,
+                                               .to_client = manager_to_client,
+                                               .client_queued = manager_client_queued,
+                                               .client_done = manager_client_done,
+                                               .reachable = manager_reachable,
+                                               .nodes = manager_nodes};
 
 bool control_busy(const struct node *node)
 {
-    return jobs_networked(node->jobs) || homes_networked(node->homes);
+    return jobs_networked(node->jobs) || manager_networked(node->manager);
 }
 
 /* ---- spawner ---- */
@@ -262,9 +262,9 @@ static void on_mail(evutil_socket_t fd, short what, void *ctx)
     (void)fd, (void)what;
     /* Homes first: what they send must be delivered by this very run, since arming the timer takes
      * back a wake-up that is still under way. */
-    homes_run(node->homes, now_ns);
+    manager_run(node->manager, now_ns);
     uint64_t when_ns = mail_run(node->mail, now_ns);
-    uint64_t home_ns = homes_deadline(node->homes);
+    uint64_t home_ns = manager_deadline(node->manager);
     set_timer(node->control->mail, when_ns < home_ns ? when_ns : home_ns, now_ns);
 }
 
@@ -274,7 +274,7 @@ static void drain(struct node *node, uint64_t now_ns)
     struct control *control = node->control;
     uint64_t drained_ns = now_ns - control->shutdown_ns, limit_ns = node->config.drain_limit_ns;
 
-    if (homes_count(node->homes) > 0 || jobs_count(node->jobs) > 0) {
+    if (manager_count(node->manager) > 0 || jobs_count(node->jobs) > 0) {
         if (drained_ns >= limit_ns)
             jobs_end_all(node->jobs, "its node is being shut down");
         if (drained_ns < limit_ns + node->config.kill_grace_ns + END_LIMIT_NS)
@@ -287,9 +287,9 @@ static void drain(struct node *node, uint64_t now_ns)
     if (!control->draining_channels) {
         control->draining_channels = true;
         control->channels_until_ns = now_ns + 2 * CHANNELS_LIMIT_NS;
-        fabric_drain(node->fabric, CHANNELS_LIMIT_NS);
+        channels_drain(node->channels, CHANNELS_LIMIT_NS);
     }
-    if (fabric_drained(node->fabric) || now_ns > control->channels_until_ns)
+    if (channels_drained(node->channels) || now_ns > control->channels_until_ns)
         event_base_loopbreak(node->base);
 }
 
@@ -298,7 +298,7 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
     struct node *node = ctx;
 
     (void)fd, (void)what;
-    fabric_tick(node->fabric);
+    channels_tick(node->channels);
     service_tick(node->service, clock_now_ns());
     jobs_tick(node->jobs, clock_now_ns());
     cluster_note_busy(node->cluster);
@@ -349,14 +349,15 @@ static void reload(struct node *node)
     } else {
         int n_restart = config_reload(&node->config, fresh, report_reload, NULL);
         log_set_level((enum log_level)node->config.log_level);
-        homes_set_grace(node->homes, node->config.kill_grace_ns);
+        manager_set_grace(node->manager, node->config.kill_grace_ns);
         mail_set_max_bytes(node->mail, (size_t)node->config.mail_bytes);
         mesh_reloaded(node->mesh);
-        for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
+        for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
             const struct config_channel *c = &node->config.channels[ch];
-            fabric_set_wait(node->fabric, ch,
-                            (uint32_t)(c->wait_mode == CONFIG_WAIT_INHERIT ? node->config.wait_mode
-                                                                           : c->wait_mode));
+            channels_set_wait(node->channels, ch,
+                              (uint32_t)(c->wait_mode == CONFIG_WAIT_INHERIT
+                                             ? node->config.wait_mode
+                                             : c->wait_mode));
         }
         log_notice("configuration reloaded, %d settings need a restart", n_restart);
     }
@@ -398,9 +399,10 @@ void control_shutdown(struct node *node, const char *why)
     node->control->shutdown_ns = clock_now_ns();
     service_stopping(node->service, node->config.drain_limit_ns + node->config.kill_grace_ns +
                                         END_LIMIT_NS + 2 * CHANNELS_LIMIT_NS);
-    log_notice("%s, %u jobs end; those of other nodes have %llu ms", why, homes_count(node->homes),
+    log_notice("%s, %u jobs end; those of other nodes have %llu ms", why,
+               manager_count(node->manager),
                (unsigned long long)(node->config.drain_limit_ns / CLOCK_NS_PER_MS));
-    homes_end_all(node->homes, why, clock_now_ns());
+    manager_end_all(node->manager, why, clock_now_ns());
     cluster_touch(node->cluster);
     mail_wake(node);
     on_tick(-1, 0, node);
@@ -419,14 +421,14 @@ int control_init(struct node *node)
     node->control->tick = event_new(node->base, -1, EV_PERSIST, on_tick, node);
     node->mail = mail_new(node->id, node->epoch, (size_t)node->config.mail_bytes, &mail_ops, node);
     node->jobs = jobs_new(node);
-    node->homes = homes_new(node->config.name, node->id, node->epoch, &home_ops, node);
+    node->manager = manager_new(node->config.name, node->id, node->epoch, &manager_ops, node);
     node->topology = topology_new(node->id, node->epoch, (uint32_t)node->config.max_nodes);
     node->cluster = cluster_new(node);
     if (!node->control->mail || !node->control->tick || !node->mail || !node->jobs ||
-        !node->homes || !node->topology || !node->cluster ||
+        !node->manager || !node->topology || !node->cluster ||
         event_add(node->control->tick, &second) < 0)
         return -ENOMEM;
-    homes_set_grace(node->homes, node->config.kill_grace_ns);
+    manager_set_grace(node->manager, node->config.kill_grace_ns);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         node->control->signals[i] = evsignal_new(node->base, signals[i], on_signal, node);
         if (!node->control->signals[i] || event_add(node->control->signals[i], NULL) < 0)
@@ -457,7 +459,7 @@ void control_deinit(struct node *node)
             event_free(node->control->signals[i]);
     if (node->control->lifeline)
         event_free(node->control->lifeline);
-    homes_free(node->homes);
+    manager_free(node->manager);
     mail_free(node->mail);
     if (node->control->mail)
         event_free(node->control->mail);

@@ -13,7 +13,7 @@
 struct node;
 struct spawner;
 
-/* Makes mail, jobs, homes, timers and signal handlers of the node. 0 or negative errno. */
+/* Makes mail, jobs, manager, timers and signal handlers of the node. 0 or negative errno. */
 int control_init(struct node *node);
 void control_deinit(struct node *node);
 /* True if this node has to do with a job that spans nodes. */

@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "daemon/cluster/channels.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/fabric.h"
-#include "daemon/jobs/home.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
+#include "daemon/jobs/manager.h"
 
 #define MAX_SOCKETS 8
 /* A thread that has not moved for so long hangs: channel threads move at least once a second. */
@@ -104,7 +104,7 @@ static void tell_status(struct service *s)
 
 void service_tick(struct service *s, uint64_t now_ns)
 {
-    bool moved = fabric_moved(s->node->fabric);
+    bool moved = channels_moved(s->node->channels);
 
     if (moved) {
         if (s->stuck)

@@ -13,18 +13,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/hops.h"
+#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mail.h"
-#include "daemon/control/fabric.h"
+#include "daemon/control/node.h"
+#include "daemon/jobs/client.h"
 #include "daemon/jobs/job_build.h"
 #include "daemon/jobs/pipes.h"
-#include "daemon/jobs/session.h"
 #include "daemon/jobs/spawner.h"
-#include "daemon/node.h"
 
 /* A rank whose connection ended must be seen to exit within this time. */
-#define GONE_GRACE_NS (CLOCK_NS_PER_S / 2)
+#define DISCONNECT_GRACE_NS (CLOCK_NS_PER_S / 2)
 /* Longer than a home waits for all nodes: then nothing will be started here any more. */
 #define READY_LIMIT_NS (60 * CLOCK_NS_PER_S)
 
@@ -102,8 +102,8 @@ static void update_crowded(struct jobs *jobs)
         }
     }
     if (networked)
-        n_busy += fabric_n_channels(jobs->node->fabric);
-    hops_set_crowded(jobs->node->hops, n_busy > (uint32_t)thread_n_cores());
+        n_busy += channels_n_channels(jobs->node->channels);
+    forwarding_set_crowded(jobs->node->forwarding, n_busy > (uint32_t)thread_n_cores());
     if (jobs->node->cluster)
         cluster_note_busy(jobs->node->cluster);
 }
@@ -115,7 +115,7 @@ static void job_free(struct job *job)
     HASH_DEL(jobs->table, job);
     pipes_free(job->pipes);
     for (uint32_t ch = 0; ch < HOP_MAX_CHANNELS; ch++)
-        fabric_job_free(job->channel_jobs[ch]);
+        channels_job_free(job->channel_jobs[ch]);
     job_build_free(job);
     free(job);
     update_crowded(jobs);
@@ -133,9 +133,9 @@ static void job_close(struct job *job)
     if (started)
         spawner_kill(job->node->spawner, job->id, -1, SIGKILL);
     for (uint32_t i = 0; i < job->n_local; i++) {
-        if (job->ranks[i].session)
-            session_end_rank(job->ranks[i].session);
-        job->ranks[i].session = NULL;
+        if (job->ranks[i].client)
+            client_end_rank(job->ranks[i].client);
+        job->ranks[i].client = NULL;
     }
     pipes_free(job->pipes);
     job->pipes = NULL;
@@ -143,7 +143,7 @@ static void job_close(struct job *job)
     if (job->channels_left == 0)
         job_free(job);
     else
-        fabric_detach_job(job->node->fabric, job);
+        channels_detach_job(job->node->channels, job);
 }
 
 void jobs_free(struct jobs *jobs)
@@ -156,8 +156,8 @@ void jobs_free(struct jobs *jobs)
         if (job->state == JOB_RUNNING)
             spawner_kill(jobs->node->spawner, job->id, -1, SIGKILL);
         for (uint32_t i = 0; i < job->n_local; i++)
-            if (job->ranks[i].session)
-                session_end_rank(job->ranks[i].session);
+            if (job->ranks[i].client)
+                client_end_rank(job->ranks[i].client);
         job_free(job);
     }
     free(jobs);
@@ -231,7 +231,7 @@ static int prepare(struct jobs *jobs, struct job *job, char *error, size_t size)
     }
     if (rc == 0) {
         job->pipes = pipes_new(node->base, job->n_local, &pipes_ops, job);
-        rc = job->pipes ? fabric_attach_job(node->fabric, job) : -ENOMEM;
+        rc = job->pipes ? channels_attach_job(node->channels, job) : -ENOMEM;
         if (rc < 0)
             snprintf(error, size, "node %s: %s", node->config.name, strerror(-rc));
     }
@@ -330,7 +330,7 @@ static void drop_rings(struct job *job, struct job_rank *r)
     if (r->let_go || r->detaching > 0)
         return;
     r->let_go = true;
-    fabric_detach_rank(job->node->fabric, job, local, true);
+    channels_detach_rank(job->node->channels, job, local, true);
 }
 
 /* The rank's process is gone: its rings belong to nobody, its output ends. */
@@ -579,7 +579,7 @@ static bool key_equal(const uint8_t *a, const uint8_t *b, size_t n)
     return diff == 0;
 }
 
-int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_request *req,
+int jobs_attach(struct jobs *jobs, struct client *client, const struct attach_request *req,
                 uid_t uid, pid_t pid, struct attach_reply *reply, int *ret_fds, int *ret_n_fds,
                 struct job **ret_job, uint32_t *ret_local)
 {
@@ -601,8 +601,8 @@ int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_
     if (r->entered)
         return attach_error(
             reply, EALREADY,
-            r->session ? "another process has attached as this rank"
-                       : "this rank has used MPI before; once per rank and job is possible");
+            r->client ? "another process has attached as this rank"
+                      : "this rank has used MPI before; once per rank and job is possible");
     if (r->state == JOB_RANK_EXITED)
         return attach_error(reply, ESRCH, "this rank has ended");
     if (req->fenced && !job->fenced) {
@@ -614,7 +614,7 @@ int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_
         job->fenced = true;
     }
     int n_fds = 0;
-    int source[HOP_MAX_CHANNELS + 2] = {job->segment_fd, hops_fd(jobs->node->hops)};
+    int source[HOP_MAX_CHANNELS + 2] = {job->segment_fd, forwarding_fd(jobs->node->forwarding)};
     int n_source = 2;
     for (uint32_t ch = 0; ch < job->layout.shape.n_channels; ch++)
         source[n_source++] = job->event_fds[ch];
@@ -628,7 +628,7 @@ int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_
         n_fds++;
     }
     r->entered = true;
-    r->session = session;
+    r->client = client;
     r->attached_pid = pid;
     job->any_attached = true;
     struct segment_rank *shared = segment_rank_at(job->segment, &job->layout, (uint32_t)local);
@@ -646,8 +646,8 @@ static void rank_detached(struct job *job, uint32_t local)
 {
     struct job_rank *r = &job->ranks[local];
 
-    if (r->session && !r->detached)
-        session_detached(r->session);
+    if (r->client && !r->detached)
+        client_detached(r->client);
     r->detached = true;
     update_crowded(job->node->jobs);
 }
@@ -662,7 +662,7 @@ void job_on_detach(struct job *job, uint32_t local)
     if (r->detaching == 0)
         rank_detached(job, local);
     else
-        fabric_detach_rank(job->node->fabric, job, local, false);
+        channels_detach_rank(job->node->channels, job, local, false);
 }
 
 void jobs_on_rank_detached(struct jobs *jobs, uint64_t id, uint32_t local)
@@ -682,7 +682,7 @@ void jobs_on_job_detached(struct jobs *jobs, uint64_t id, uint32_t channel)
     if (!job || channel >= HOP_MAX_CHANNELS || !job->channel_jobs[channel] ||
         job->channels_left == 0)
         return;
-    fabric_job_free(job->channel_jobs[channel]);
+    channels_job_free(job->channel_jobs[channel]);
     job->channel_jobs[channel] = NULL;
     if (--job->channels_left == 0 && job->state == JOB_CLOSING)
         job_free(job);
@@ -717,16 +717,16 @@ void jobs_on_offence(struct jobs *jobs, uint64_t id, uint32_t world_rank, const 
     job_on_abort(job, (uint32_t)local, 1, text);
 }
 
-void job_forget_session(struct job *job, uint32_t local)
+void job_forget_client(struct job *job, uint32_t local)
 {
-    job->ranks[local].session = NULL;
+    job->ranks[local].client = NULL;
 }
 
 void job_on_disconnect(struct job *job, uint32_t local)
 {
     struct job_rank *r = &job->ranks[local];
 
-    r->session = NULL;
+    r->client = NULL;
     if (r->detached || r->state == JOB_RANK_EXITED)
         return;
     atomic_store_explicit(&segment_rank_at(job->segment, &job->layout, local)->state, RANK_DEAD,
@@ -735,7 +735,7 @@ void job_on_disconnect(struct job *job, uint32_t local)
         return;
     drop_rings(job, r);
     /* Normally the process has ended, and the spawner says how in a moment; see jobs_tick. */
-    r->gone_ns = clock_now_ns();
+    r->disconnected_ns = clock_now_ns();
 }
 
 void jobs_tick(struct jobs *jobs, uint64_t now_ns)
@@ -751,10 +751,10 @@ void jobs_tick(struct jobs *jobs, uint64_t now_ns)
         }
         for (uint32_t i = 0; job->state == JOB_RUNNING && i < job->n_local; i++) {
             struct job_rank *r = &job->ranks[i];
-            if (r->gone_ns == 0 || r->state == JOB_RANK_EXITED ||
-                now_ns - r->gone_ns < GONE_GRACE_NS)
+            if (r->disconnected_ns == 0 || r->state == JOB_RANK_EXITED ||
+                now_ns - r->disconnected_ns < DISCONNECT_GRACE_NS)
                 continue;
-            r->gone_ns = 0;
+            r->disconnected_ns = 0;
             /* Its MPI process died under a wrapper that goes on, or it broke the rules of the
              * connection. Either way the others would wait for it for ever. */
             job_on_abort(job, i, 1, "its MPI process left without calling MPI_Finalize");

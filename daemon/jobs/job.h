@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A job's part on this node: the segment, the ranks' processes, their connections and their output.
- * The other half, the job as a whole, is home.h on the node of its mpiexec; the two speak by mail
- * only, also when they are in one daemon. Control thread.
+ * The other half, the job as a whole, is manager.h on the node of its mpiexec; the two speak by
+ * mail only, also when they are in one daemon. Control thread.
  *
  * Launch and Start come from the parent in the tree of start.h and go on to the children, whose
  * answers are gathered; all else comes from the home itself and may overtake them.
@@ -34,7 +34,7 @@
 
 struct channel_job;
 struct node;
-struct session;
+struct client;
 struct pipes;
 
 /* More are not kept. */
@@ -49,12 +49,12 @@ struct job_rank {
     enum job_rank_state state;
     pid_t pid; /* the spawned process, which may be a wrapper around the one that attaches */
     pid_t attached_pid;
-    bool entered;       /* attached once */
-    bool detached;      /* finalized, channels have drained its rings */
-    uint64_t gone_ns;   /* when its connection ended without a detach; 0: it did not */
-    bool let_go;        /* the channels were told to drop its rings */
-    uint32_t detaching; /* channels whose answer is awaited */
-    struct session *session;
+    bool entered;             /* attached once */
+    bool detached;            /* finalized, channels have drained its rings */
+    uint64_t disconnected_ns; /* when its connection ended without a detach; 0: it did not */
+    bool let_go;              /* the channels were told to drop its rings */
+    uint32_t detaching;       /* channels whose answer is awaited */
+    struct client *client;
 };
 
 struct job {
@@ -127,14 +127,14 @@ void jobs_on_spawner_lost(struct jobs *jobs);
 /* Checks the request of a process with these credentials. Fills the reply and the descriptors
  * (n_channels + 2, to be closed by the caller). 0, or a positive errno that is in the reply with
  * its reason. */
-int jobs_attach(struct jobs *jobs, struct session *session, const struct attach_request *req,
+int jobs_attach(struct jobs *jobs, struct client *client, const struct attach_request *req,
                 uid_t uid, pid_t pid, struct attach_reply *ret_reply, int *ret_fds, int *ret_n_fds,
                 struct job **ret_job, uint32_t *ret_local);
-/* The rank finalized; session_detached is called when all channels have drained its rings. */
+/* The rank finalized; client_detached is called when all channels have drained its rings. */
 void job_on_detach(struct job *job, uint32_t local);
 void job_on_abort(struct job *job, uint32_t local, int32_t code, const char *text);
 /* The rank's connection is freed with all others, since the daemon ends. */
-void job_forget_session(struct job *job, uint32_t local);
+void job_forget_client(struct job *job, uint32_t local);
 /* The rank's connection is gone. */
 void job_on_disconnect(struct job *job, uint32_t local);
 

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "daemon/cluster/hops.h"
-#include "daemon/control/fabric.h"
+#include "daemon/cluster/channels.h"
+#include "daemon/cluster/forwarding.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/networks.h"
-#include "daemon/node.h"
 
 #define MAX_RANKS (1u << 20)
 
@@ -43,7 +43,7 @@ static int build_world(struct job *job, uint32_t n_world, char *error, size_t si
         if (!pl->has_node_id || pl->n_ranks == 0 || pl->n_ranks > SEGMENT_MAX_LOCAL ||
             strlen(pl->node) >= sizeof job->nodes[n].name || node_id_of(pl->node) != pl->node_id)
             return refuse(error, size, "placement %zu of the launch message is not valid", n);
-        int slot = hops_slot(job->node->hops, pl->node_id);
+        int slot = forwarding_slot(job->node->forwarding, pl->node_id);
         if (slot < 0)
             return refuse(error, size, "the node table of node %s is full", job->node->config.name);
         job->nodes[n].node_id = pl->node_id;
@@ -142,7 +142,7 @@ static int build_segment(struct job *job, uint32_t n_world, char *error, size_t 
     struct segment_shape shape = {.n_world = n_world,
                                   .n_nodes = (uint32_t)l->n_placements,
                                   .n_local = job->n_local,
-                                  .n_channels = fabric_n_channels(job->node->fabric)};
+                                  .n_channels = channels_n_channels(job->node->channels)};
     const char *networks[SEGMENT_MAX_NETWORKS];
     void *base;
 

@@ -42,7 +42,7 @@ struct cluster_networks {
 };
 
 static int number(struct cluster_networks *c, const char *const *names, size_t n_names,
-                  const struct place_node *nodes, size_t n_nodes)
+                  const struct placement_node *nodes, size_t n_nodes)
 {
     size_t n_endpoints = 0, at = 0;
 
@@ -68,8 +68,8 @@ static int number(struct cluster_networks *c, const char *const *names, size_t n
 
 /* One step outward: what a node joins is at most one gateway farther than its nearest network.
  * False: nothing came nearer. */
-static bool relax(const struct cluster_networks *c, const struct place_node *nodes, size_t n_nodes,
-                  uint8_t *distance)
+static bool relax(const struct cluster_networks *c, const struct placement_node *nodes,
+                  size_t n_nodes, uint8_t *distance)
 {
     bool nearer = false;
     const size_t *of = c->of;
@@ -88,7 +88,7 @@ static bool relax(const struct cluster_networks *c, const struct place_node *nod
     return nearer;
 }
 
-int networks_distances(const char *const *names, size_t n_names, const struct place_node *nodes,
+int networks_distances(const char *const *names, size_t n_names, const struct placement_node *nodes,
                        size_t n_nodes, uint8_t *ret_distances)
 {
     struct cluster_networks c = {0};

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/jobs/place.h"
+#include "daemon/jobs/placement.h"
 
 #define NETWORKS_APART 255u /* no chain of gateways joins the two */
 
@@ -23,5 +23,5 @@ int networks_list(Motet__Placement *const *placements, size_t n_placements, cons
 /* The number of gateways on the shortest way from network i to network j at [i * n + j];
  * NETWORKS_APART: there is none. Any of the nodes may be a gateway, with ranks or without, and
  * networks of which no rank is on may lie between. 0 or -ENOMEM. */
-int networks_distances(const char *const *names, size_t n_names, const struct place_node *nodes,
+int networks_distances(const char *const *names, size_t n_names, const struct placement_node *nodes,
                        size_t n_nodes, uint8_t *ret_distances);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How a job's start travels: down a tree of its nodes, and the answers up again, so that nobody
- * speaks to more than log2(n) nodes and all are reached in log2(n) steps. Used by home.c (the root)
- * and job.c (all others); pure, without socket and clock. Control thread.
+ * speaks to more than log2(n) nodes and all are reached in log2(n) steps. Used by manager.c (the
+ * root) and job.c (all others); pure, without socket and clock. Control thread.
  *
  * Idea: a binomial tree as in collective operations. The home is position 0, placement i position i
  * + 1. The parent of a position is the position without its lowest bit, so everybody can compute

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/node.h"
+#include "daemon/control/node.h"
 #include "daemon/status/status_request.h"
 #include "proto/control.pb-c.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
 
 static const char *const form_names[CALLS_FORMS] = {[CALLS_BLOCKING] = "blocking",
                                                     [CALLS_NONBLOCKING] = "nonblocking",

@@ -18,12 +18,12 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "daemon/cluster/channels.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/topology.h"
 #include "daemon/control/control.h"
-#include "daemon/control/fabric.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
 #include "daemon/status/status_rows.h"
 
 /* What a job of 64 ranks needs at the least, with several channels. */
@@ -136,8 +136,8 @@ static void check_host(struct report *r)
             "%llu open files: too few for a job of 64 ranks", (unsigned long long)files.rlim_cur);
     else
         say(r, "ok", NULL, "%llu open files", (unsigned long long)files.rlim_cur);
-    for (uint32_t ch = 0; ch < fabric_n_channels(r->node->fabric); ch++) {
-        const char *provider = fabric_provider(r->node->fabric, ch);
+    for (uint32_t ch = 0; ch < channels_n_channels(r->node->channels); ch++) {
+        const char *provider = channels_provider(r->node->channels, ch);
         bool registers =
             !strstr(provider, "tcp") && !strstr(provider, "udp") && strcmp(provider, "net") != 0;
         if (registers && getrlimit(RLIMIT_MEMLOCK, &locked) == 0 &&
@@ -177,11 +177,11 @@ static void check_channels(struct report *r)
     r->check = "channels";
     if (getifaddrs(&all) < 0)
         return;
-    for (uint32_t ch = 0; ch < fabric_n_channels(r->node->fabric); ch++) {
+    for (uint32_t ch = 0; ch < channels_n_channels(r->node->channels); ch++) {
         const struct config_channel *c = &r->node->config.channels[ch];
         const struct ifaddrs *found = interface_find(all, c->resolved_interface);
         unsigned flags = found ? found->ifa_flags : 0;
-        if (!fabric_alive(r->node->fabric, ch))
+        if (!channels_alive(r->node->channels, ch))
             say(r, "fail", "look into the daemon's log, then restart it", "%s on %s has failed",
                 c->name, c->resolved_interface);
         else if (!found)

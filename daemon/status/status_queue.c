@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
 #include "daemon/status/status_calls.h"
 #include "daemon/status/status_rows.h"
 #include "proto/queue.h"
@@ -99,10 +99,10 @@ static json_t *rank_row(const struct job *job, uint32_t local, uint64_t now_ns)
     const struct job_rank *r = &job->ranks[local];
     const struct segment_rank *s = segment_rank_at(job->segment, &job->layout, local);
     pid_t pid = r->attached_pid ? r->attached_pid : r->pid;
-    const char *mpi = r->detached  ? "finalized"
-                      : r->gone_ns ? "gone"
-                      : r->entered ? "attached"
-                                   : "none";
+    const char *mpi = r->detached          ? "finalized"
+                      : r->disconnected_ns ? "gone"
+                      : r->entered         ? "attached"
+                                           : "none";
     char function[CALLS_FUNCTION];
     uint64_t since_ns = 0;
     json_int_t cpu_ms = 0;

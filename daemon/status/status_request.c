@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/control/fabric.h"
-#include "daemon/jobs/home.h"
+#include "daemon/cluster/channels.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
+#include "daemon/jobs/manager.h"
 
 #define DEFAULT_LIMIT 10000u
 
@@ -80,10 +80,10 @@ static int parse_wait(const char *value, enum wait_mode *ret_mode)
 static int set_channel_wait(struct node *node, const struct status_request *q, enum wait_mode mode,
                             json_t *rows)
 {
-    for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
+    for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
         if (strcmp(node->config.channels[ch].name, q->channel) != 0)
             continue;
-        fabric_set_wait(node->fabric, ch, mode);
+        channels_set_wait(node->channels, ch, mode);
         node->config.channels[ch].wait_mode = mode;
         json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "node", node->config.name,
                                               "channel", q->channel, "wait_mode", q->value));
@@ -95,7 +95,7 @@ static int set_channel_wait(struct node *node, const struct status_request *q, e
 static int kill_job(struct node *node, const struct status_request *q, json_t *rows,
                     struct status_refusal *why)
 {
-    struct home *home = q->has_job ? homes_find(node->homes, q->job) : NULL;
+    struct manager_job *home = q->has_job ? manager_find(node->manager, q->job) : NULL;
     Motet__Kill order = MOTET__KILL__INIT;
     char id[32];
 
@@ -111,7 +111,7 @@ static int kill_job(struct node *node, const struct status_request *q, json_t *r
     order.job = home->id;
     order.signal = SIGKILL;
     order.reason = (char *)q->value;
-    homes_on_client_kill(node->homes, home, &order, clock_now_ns());
+    manager_on_client_kill(node->manager, home, &order, clock_now_ns());
     return 0;
 }
 

@@ -8,16 +8,16 @@
 #include "base/clock.h"
 #include "daemon/channel/channel.h"
 #include "daemon/channel/count.h"
+#include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/hops.h"
+#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/fabric.h"
-#include "daemon/jobs/home.h"
+#include "daemon/control/node.h"
+#include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
-#include "daemon/jobs/session.h"
-#include "daemon/node.h"
+#include "daemon/jobs/manager.h"
 
 static const char *const wait_names[] = {
     [WAIT_ADAPTIVE] = "adaptive", [WAIT_SPIN] = "spin", [WAIT_EVENT] = "event"};
@@ -107,7 +107,7 @@ static void add_own_channel(struct node *node, uint32_t ch, json_t *row)
     struct net_info info;
     uint64_t mode = c->wait_mode == CONFIG_WAIT_INHERIT ? node->config.wait_mode : c->wait_mode;
 
-    channel_info(fabric_channel(node->fabric, ch), &info);
+    channel_info(channels_at(node->channels, ch), &info);
     json_object_set_new(row, "name", json_string(c->name));
     json_object_set_new(row, "interface", json_string(c->resolved_interface));
     json_object_set_new(row, "mbytes_per_s", json_integer((json_int_t)c->mbytes_per_s));
@@ -115,7 +115,7 @@ static void add_own_channel(struct node *node, uint32_t ch, json_t *row)
     json_object_set_new(row, "sleeps_by",
                         json_string(info.caps & NET_CAP_WAIT ? "descriptor" : "timer"));
     json_object_set_new(row, "max_datagram", json_integer(info.max_datagram));
-    json_object_set_new(row, "alive", json_boolean(fabric_alive(node->fabric, ch)));
+    json_object_set_new(row, "alive", json_boolean(channels_alive(node->channels, ch)));
 }
 
 static void rows_channels(struct node *node, const struct status_request *q, json_t *rows)
@@ -128,7 +128,7 @@ static void rows_channels(struct node *node, const struct status_request *q, jso
                                     "channel", (json_int_t)e->channel, "network", e->network,
                                     "driver", e->driver, "provider", e->provider, "address",
                                     e->control_host, "control_port", (json_int_t)e->control_port);
-            if (row && t->node_id == node->id && e->channel < fabric_n_channels(node->fabric))
+            if (row && t->node_id == node->id && e->channel < channels_n_channels(node->channels))
                 add_own_channel(node, e->channel, row);
             json_array_append_new(rows, row);
         }
@@ -138,13 +138,13 @@ static void rows_channels(struct node *node, const struct status_request *q, jso
 /* What the own channels know of their link to this neighbour. */
 static void add_own_link(struct node *node, uint32_t neighbour, const char *network, json_t *row)
 {
-    int slot = hops_find(node->hops, neighbour);
+    int slot = forwarding_find(node->forwarding, neighbour);
     json_t *channels = json_array();
 
-    for (uint32_t ch = 0; slot > 0 && ch < fabric_n_channels(node->fabric); ch++) {
+    for (uint32_t ch = 0; slot > 0 && ch < channels_n_channels(node->channels); ch++) {
         struct count_link l;
         if (strcmp(node->config.channels[ch].network, network) != 0 ||
-            !channel_link(fabric_channel(node->fabric, ch), (uint32_t)slot, &l))
+            !channel_link(channels_at(node->channels, ch), (uint32_t)slot, &l))
             continue;
         json_array_append_new(
             channels, json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "channel",
@@ -206,15 +206,15 @@ static void rows_routes(struct node *node, const struct status_request *q, json_
 }
 
 static const char *const home_states[] = {
-    [HOME_LAUNCHING] = "launching", [HOME_RUNNING] = "running", [HOME_ENDING] = "ending"};
+    [MANAGER_LAUNCHING] = "launching", [MANAGER_RUNNING] = "running", [MANAGER_ENDING] = "ending"};
 
 /* Jobs as their homes know them: each job once in the cluster. */
 static void rows_jobs(struct node *node, const struct status_request *q, json_t *rows)
 {
     uint64_t now_ns = clock_now_ns();
 
-    for (struct home *h = homes_first(node->homes); h && json_array_size(rows) < q->limit;
-         h = h->hh.next) {
+    for (struct manager_job *h = manager_first(node->manager);
+         h && json_array_size(rows) < q->limit; h = h->hh.next) {
         char id[32];
         if ((q->has_job && h->id != q->job) ||
             (h->uid != q->uid && !status_rows_privileged(node, q->uid)))
@@ -242,11 +242,11 @@ static void rows_packets(struct node *node, json_t *rows)
     struct count_flow f;
     struct count_link l;
 
-    for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
-        const struct channel *channel = fabric_channel(node->fabric, ch);
-        for (uint32_t slot = 1; slot < hops_n_slots(node->hops); slot++) {
+    for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
+        const struct channel *channel = channels_at(node->channels, ch);
+        for (uint32_t slot = 1; slot < forwarding_n_slots(node->forwarding); slot++) {
             const struct topology_node *t =
-                topology_find(node->topology, hops_node_id(node->hops, slot));
+                topology_find(node->topology, forwarding_node_id(node->forwarding, slot));
             const char *to = t ? t->state->node : "?";
             if (channel_flow(channel, slot, &f) && (f.in_flight > 0 || f.queued > 0))
                 json_array_append_new(
@@ -276,8 +276,8 @@ static void rows_queues(struct node *node, const struct status_request *q, json_
 static void rows_counters(struct node *node, const struct status_request *q, json_t *rows)
 {
     (void)q;
-    for (uint32_t ch = 0; ch < fabric_n_channels(node->fabric); ch++) {
-        const struct count *c = channel_counters(fabric_channel(node->fabric, ch));
+    for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
+        const struct count *c = channel_counters(channels_at(node->channels, ch));
         json_t *values = json_object();
         for (int i = 0; i < COUNT_N; i++)
             json_object_set_new(values, count_name((enum count_id)i),
@@ -291,8 +291,8 @@ static void rows_counters(struct node *node, const struct status_request *q, jso
                         "channel", "name", "daemon", "counters", "uptime_ms",
                         (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS),
                         "jobs_here", (json_int_t)jobs_count(node->jobs), "jobs_home",
-                        (json_int_t)homes_count(node->homes), "clients",
-                        (json_int_t)sessions_count(node->sessions), "nodes",
+                        (json_int_t)manager_count(node->manager), "clients",
+                        (json_int_t)clients_count(node->clients), "nodes",
                         (json_int_t)topology_count(node->topology)));
 }
 
@@ -310,7 +310,7 @@ static void rows_info(struct node *node, const struct status_request *q, json_t 
                   node->config_path, "client_socket", c->client_socket, "status_socket",
                   c->status_socket, "wait_mode", wait_names[c->wait_mode], "packet_bytes",
                   (json_int_t)c->packet_bytes, "channels",
-                  (json_int_t)fabric_n_channels(node->fabric), "uptime_ms",
+                  (json_int_t)channels_n_channels(node->channels), "uptime_ms",
                   (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS)));
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "daemon/cluster/peer.h"
-#include "daemon/node.h"
+#include "daemon/control/node.h"
 #include "proto/control.pb-c.h"
 
 struct side {

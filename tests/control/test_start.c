@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rand.h"
-#include "daemon/jobs/home.h"
+#include "daemon/jobs/manager.h"
 
 #define MAX_NODES 300u
 #define MAX_MAIL  20000u
@@ -51,7 +51,7 @@ struct letter {
 
 struct sim {
     struct rand rand;
-    struct homes *homes;
+    struct manager *manager;
     uint32_t n_nodes;                     /* those that take ranks; the home among them or not */
     struct sim_node nodes[MAX_NODES + 2]; /* by id */
     struct letter mail[MAX_MAIL];
@@ -131,22 +131,22 @@ static bool reachable(void *ctx, uint32_t node_id)
     return !s->nodes[node_id].dead;
 }
 
-static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
+static size_t nodes(void *ctx, struct placement_node *ret_nodes, size_t max)
 {
     struct sim *s = ctx;
 
     assert_true(max >= s->n_nodes);
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        ret_nodes[i] = (struct place_node){.name = s->names[i + 1], .node_id = i + 1};
+        ret_nodes[i] = (struct placement_node){.name = s->names[i + 1], .node_id = i + 1};
     return s->n_nodes;
 }
 
-static const struct home_ops ops = {.to_node = to_node,
-                                    .to_client = to_client,
-                                    .client_queued = client_queued,
-                                    .client_done = client_done,
-                                    .reachable = reachable,
-                                    .nodes = nodes};
+static const struct manager_ops ops = {.to_node = to_node,
+                                       .to_client = to_client,
+                                       .client_queued = client_queued,
+                                       .client_done = client_done,
+                                       .reachable = reachable,
+                                       .nodes = nodes};
 
 /* One rank a node. */
 static uint32_t rank_of(uint32_t id)
@@ -230,13 +230,13 @@ static void home_on_mail(struct sim *s, const struct letter *l)
         msg.job = s->job;
         msg.ok = l->ok;
         msg.error = l->ok ? NULL : (char *)"no room";
-        homes_on_launched(s->homes, l->src, &msg, s->now_ns);
+        manager_on_launched(s->manager, l->src, &msg, s->now_ns);
     } else if (l->type == MOTET__FRAME_TYPE__STDIO) {
         Motet__Stdio msg = MOTET__STDIO__INIT;
         msg.job = s->job;
         msg.rank = rank_of(l->src);
         for (msg.stream = 1; msg.stream <= 2; msg.stream++)
-            homes_on_stdio(s->homes, l->src, &msg, s->now_ns);
+            manager_on_stdio(s->manager, l->src, &msg, s->now_ns);
     } else if (l->type == MOTET__FRAME_TYPE__RANK_EXIT) {
         Motet__RankExit msg = MOTET__RANK_EXIT__INIT;
         msg.job = s->job;
@@ -244,7 +244,7 @@ static void home_on_mail(struct sim *s, const struct letter *l)
         msg.node = s->names[l->src];
         msg.status = l->signal;
         msg.finalized = true;
-        homes_on_rank_exit(s->homes, l->src, &msg, s->now_ns);
+        manager_on_rank_exit(s->manager, l->src, &msg, s->now_ns);
     }
 }
 
@@ -266,7 +266,7 @@ static void die(struct sim *s, uint64_t now_ns)
         n->dead |= n->dies_ns <= now_ns;
         if (n->dead && !n->noticed && n->dies_ns + NOTICE_NS <= now_ns) {
             n->noticed = true;
-            homes_on_node_lost(s->homes, id, "has lost its daemon", now_ns);
+            manager_on_node_lost(s->manager, id, "has lost its daemon", now_ns);
         }
     }
 }
@@ -274,7 +274,7 @@ static void die(struct sim *s, uint64_t now_ns)
 /* The next thing in time. False: nothing is left to happen. */
 static bool step(struct sim *s)
 {
-    uint64_t next_ns = homes_deadline(s->homes);
+    uint64_t next_ns = manager_deadline(s->manager);
     uint32_t at = UINT32_MAX;
 
     for (uint32_t i = 0; i < s->n_mail; i++) {
@@ -304,7 +304,7 @@ static bool step(struct sim *s)
         deliver(s, &l);
     }
     die(s, s->now_ns);
-    homes_run(s->homes, s->now_ns);
+    manager_run(s->manager, s->now_ns);
     return true;
 }
 
@@ -328,7 +328,7 @@ static void sim_init(struct sim *s, uint64_t seed, uint32_t n_nodes)
         s->pointers[id - 1] = &s->placements[id - 1];
         s->nodes[id].dies_ns = UINT64_MAX;
     }
-    s->homes = homes_new(s->names[1], 1, 7, &ops, s);
+    s->manager = manager_new(s->names[1], 1, 7, &ops, s);
     app.n_ranks = n_nodes;
     app.n_argv = 1;
     app.argv = argv;
@@ -337,7 +337,7 @@ static void sim_init(struct sim *s, uint64_t seed, uint32_t n_nodes)
     msg.has_ranks_per_node = true;
     msg.ranks_per_node = 1;
     msg.wdir = (char *)"/";
-    struct home *h = homes_submit(s->homes, s, 1, 1, &msg, key, s->now_ns);
+    struct manager_job *h = manager_submit(s->manager, s, 1, 1, &msg, key, s->now_ns);
     assert_non_null(h);
     s->job = h->id;
 }
@@ -368,7 +368,7 @@ static void test_tree(void **state)
             assert_int_equal(s.nodes[id].n_started, 1);
         assert_true(s.deepest <= log2_above(n + 1));
         assert_true(s.home_launches <= log2_above(n + 1));
-        homes_free(s.homes);
+        manager_free(s.manager);
     }
 }
 
@@ -388,7 +388,7 @@ static void test_strangers(void **state)
     assert_int_equal(start_on_answer(&start, 7, true), START_IGNORE);
     assert_int_equal(start_on_own_ready(&start), START_READY);
     assert_int_equal(start_on_own_ready(&start), START_WAITS);
-    homes_free(s.homes);
+    manager_free(s.manager);
 }
 
 /* One seed: how it ends, whatever dies. */
@@ -431,7 +431,7 @@ static void run_seed(struct sim *s, uint64_t seed)
             fail_msg("seed %llu: node %u is in state %d, started %u times",
                      (unsigned long long)seed, id, (int)n->part, n->n_started);
     }
-    homes_free(s->homes);
+    manager_free(s->manager);
 }
 
 static void test_deaths(void **state)

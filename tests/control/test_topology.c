@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "daemon/cluster/gone.h"
+#include "daemon/cluster/death.h"
 #include "daemon/cluster/graph.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/node.h"
+#include "daemon/control/node.h"
 
 static Motet__LinkState *make(const char *name, uint32_t epoch, uint64_t sequence)
 {
@@ -136,30 +136,30 @@ static void test_graph(void **state)
 static void test_gone(void **state)
 {
     struct topology *t = topology_new(node_id_of("me"), 10, 100);
-    struct gone gone = {0};
+    struct deaths gone = {0};
     Motet__LinkState *witness = make("b", 1, 1);
     uint32_t a = node_id_of("a");
     bool restarted;
 
     (void)state;
     assert_int_equal(topology_apply(t, make("a", 5, 1), &restarted), 0);
-    assert_true(gone_note(&gone, a, 5, CLOCK_NS_PER_S));
-    assert_false(gone_note(&gone, a, 5, 2 * CLOCK_NS_PER_S));
-    assert_int_equal(gone_describe(&gone, witness), 0);
-    assert_false(gone_told(t, topology_find(t, a)));
+    assert_true(death_note(&gone, a, 5, CLOCK_NS_PER_S));
+    assert_false(death_note(&gone, a, 5, 2 * CLOCK_NS_PER_S));
+    assert_int_equal(death_describe(&gone, witness), 0);
+    assert_false(death_told(t, topology_find(t, a)));
     assert_int_equal(topology_apply(t, witness, &restarted), 0);
-    assert_true(gone_told(t, topology_find(t, a)));
-    assert_false(gone_told(t, topology_find(t, node_id_of("b"))));
+    assert_true(death_told(t, topology_find(t, a)));
+    assert_false(death_told(t, topology_find(t, node_id_of("b"))));
     assert_int_equal(topology_apply(t, make("a", 6, 1), &restarted), 0);
-    assert_false(gone_told(t, topology_find(t, a)));
-    assert_false(gone_expire(&gone, CLOCK_NS_PER_S, 2 * CLOCK_NS_PER_S));
-    assert_true(gone_expire(&gone, CLOCK_NS_PER_S, 3 * CLOCK_NS_PER_S));
+    assert_false(death_told(t, topology_find(t, a)));
+    assert_false(death_expire(&gone, CLOCK_NS_PER_S, 2 * CLOCK_NS_PER_S));
+    assert_true(death_expire(&gone, CLOCK_NS_PER_S, 3 * CLOCK_NS_PER_S));
     assert_int_equal(gone.n, 0);
     /* More deaths than there is room for: the latest are kept. */
-    for (uint32_t i = 1; i <= GONE_MAX + 3; i++)
-        assert_true(gone_note(&gone, i, 1, i));
-    assert_int_equal(gone.n, GONE_MAX);
-    assert_int_equal(gone.notes[GONE_MAX - 1].node_id, GONE_MAX + 3);
+    for (uint32_t i = 1; i <= TOPOLOGY_MAX_DEATHS + 3; i++)
+        assert_true(death_note(&gone, i, 1, i));
+    assert_int_equal(gone.n, TOPOLOGY_MAX_DEATHS);
+    assert_int_equal(gone.notes[TOPOLOGY_MAX_DEATHS - 1].node_id, TOPOLOGY_MAX_DEATHS + 3);
     topology_free(t);
 }
 

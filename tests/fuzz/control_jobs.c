@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/jobs/home.h"
+#include "daemon/jobs/manager.h"
 #include "tests/fuzz/fuzz.h"
 
 static int n_clients;
@@ -43,9 +43,9 @@ static void client_done(void *ctx, void *client)
     n_clients--;
 }
 
-static size_t nodes(void *ctx, struct place_node *ret_nodes, size_t max)
+static size_t nodes(void *ctx, struct placement_node *ret_nodes, size_t max)
 {
-    static const struct place_node all[] = {
+    static const struct placement_node all[] = {
         {.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
 
     (void)ctx, (void)max;
@@ -59,14 +59,14 @@ static bool reachable(void *ctx, uint32_t node_id)
     return node_id != 3;
 }
 
-static const struct home_ops ops = {.to_node = to_node,
-                                    .to_client = to_client,
-                                    .client_queued = client_queued,
-                                    .client_done = client_done,
-                                    .reachable = reachable,
-                                    .nodes = nodes};
+static const struct manager_ops ops = {.to_node = to_node,
+                                       .to_client = to_client,
+                                       .client_queued = client_queued,
+                                       .client_done = client_done,
+                                       .reachable = reachable,
+                                       .nodes = nodes};
 
-static void submit(struct homes *homes, const uint8_t *body, uint32_t len, uint64_t now_ns)
+static void submit(struct manager *manager, const uint8_t *body, uint32_t len, uint64_t now_ns)
 {
     static const uint8_t key[16] = {1};
     Motet__Submit *msg = motet__submit__unpack(NULL, len, body);
@@ -77,7 +77,7 @@ static void submit(struct homes *homes, const uint8_t *body, uint32_t len, uint6
     uint64_t n_ranks = 0;
     for (size_t i = 0; i < msg->n_apps; i++)
         n_ranks += msg->apps[i]->n_ranks;
-    if (n_ranks <= 1000 && homes_submit(homes, &client, 1000, 1000, msg, key, now_ns))
+    if (n_ranks <= 1000 && manager_submit(manager, &client, 1000, 1000, msg, key, now_ns))
         n_clients++;
     motet__submit__free_unpacked(msg, NULL);
 }
@@ -93,41 +93,41 @@ static void submit(struct homes *homes, const uint8_t *body, uint32_t len, uint6
         }                                                                                          \
     } while (0)
 
-static void feed(struct homes *homes, uint8_t kind, const uint8_t *body, uint32_t len,
+static void feed(struct manager *manager, uint8_t kind, const uint8_t *body, uint32_t len,
                  uint64_t now_ns)
 {
-    struct home *home = homes_first(homes);
+    struct manager_job *home = manager_first(manager);
     uint32_t node = 1 + (kind >> 4) % 3;
 
     if (!home)
         return;
     switch (kind & 0x0f) {
     case 1:
-        UNPACK(Launched, launched, homes_on_launched(homes, node, msg, now_ns));
+        UNPACK(Launched, launched, manager_on_launched(manager, node, msg, now_ns));
         break;
     case 2:
-        UNPACK(RankExit, rank_exit, homes_on_rank_exit(homes, node, msg, now_ns));
+        UNPACK(RankExit, rank_exit, manager_on_rank_exit(manager, node, msg, now_ns));
         break;
     case 3:
-        UNPACK(Stdio, stdio, homes_on_stdio(homes, node, msg, now_ns));
+        UNPACK(Stdio, stdio, manager_on_stdio(manager, node, msg, now_ns));
         break;
     case 4:
-        UNPACK(StdioWindow, stdio_window, homes_on_stdin_window(homes, node, msg));
+        UNPACK(StdioWindow, stdio_window, manager_on_stdin_window(manager, node, msg));
         break;
     case 5:
-        UNPACK(Abort, abort, homes_on_abort(homes, node, msg, now_ns));
+        UNPACK(Abort, abort, manager_on_abort(manager, node, msg, now_ns));
         break;
     case 6:
-        UNPACK(Kill, kill, homes_on_client_kill(homes, home, msg, now_ns));
+        UNPACK(Kill, kill, manager_on_client_kill(manager, home, msg, now_ns));
         break;
     case 7:
-        UNPACK(Stdio, stdio, (void)homes_on_client_stdin(homes, home, msg));
+        UNPACK(Stdio, stdio, (void)manager_on_client_stdin(manager, home, msg));
         break;
     case 8:
-        homes_on_node_lost(homes, node, "is lost", now_ns);
+        manager_on_node_lost(manager, node, "is lost", now_ns);
         break;
     case 9:
-        homes_on_client_gone(homes, home);
+        manager_on_client_gone(manager, home);
         n_clients--; /* it went by itself */
         break;
     default:
@@ -138,7 +138,7 @@ static void feed(struct homes *homes, uint8_t kind, const uint8_t *body, uint32_
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     uint64_t now_ns = CLOCK_NS_PER_S;
-    struct homes *homes = homes_new("me", 1, 7, &ops, NULL);
+    struct manager *manager = manager_new("me", 1, 7, &ops, NULL);
 
     log_set_level(LOG_ERROR);
     n_clients = 0;
@@ -149,21 +149,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         n -= 3;
         len = len < n ? len : (uint32_t)n;
         if ((kind & 0x0f) == 0)
-            submit(homes, data, len, now_ns);
+            submit(manager, data, len, now_ns);
         else
-            feed(homes, kind, data, len, now_ns);
+            feed(manager, kind, data, len, now_ns);
         now_ns += 50 * CLOCK_NS_PER_MS;
-        homes_run(homes, now_ns);
+        manager_run(manager, now_ns);
         data += len;
         n -= len;
     }
     for (int i = 0; i < 5; i++) {
-        homes_end_all(homes, "end", now_ns);
+        manager_end_all(manager, "end", now_ns);
         now_ns += 60 * CLOCK_NS_PER_S;
-        homes_run(homes, now_ns);
+        manager_run(manager, now_ns);
     }
-    if (homes_count(homes) != 0 || n_clients != 0)
+    if (manager_count(manager) != 0 || n_clients != 0)
         abort();
-    homes_free(homes);
+    manager_free(manager);
     return 0;
 }

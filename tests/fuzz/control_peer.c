@@ -15,7 +15,7 @@
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/peer.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/node.h"
+#include "daemon/control/node.h"
 #include "proto/control.pb-c.h"
 #include "tests/fuzz/fuzz.h"
 

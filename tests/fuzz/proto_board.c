@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
 #include "daemon/status/status_rows.h"
 
 /* The reader asks for the first job and for the user's rights; it gets the made-up ones. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/node.h"
+#include "daemon/control/node.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -17,14 +17,14 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "daemon/cluster/hops.h"
+#include "daemon/cluster/channels.h"
+#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/control/control.h"
-#include "daemon/control/fabric.h"
 #include "daemon/control/service.h"
-#include "daemon/jobs/home.h"
+#include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
-#include "daemon/jobs/session.h"
+#include "daemon/jobs/manager.h"
 #include "daemon/jobs/spawner.h"
 #include "daemon/status/status.h"
 
@@ -78,8 +78,8 @@ static int open_sockets(struct node *node)
 
     if (fd < 0)
         return fd;
-    node->sessions = sessions_new(node, fd);
-    if (!node->sessions)
+    node->clients = clients_new(node, fd);
+    if (!node->clients)
         return -ENOMEM;
     fd = open_socket(node, "status", node->config.status_socket, sizeof node->config.status_socket);
     if (fd < 0)
@@ -125,19 +125,19 @@ int node_new(const struct config *config, const char *config_path, bool private_
         close(start->spawner_fd);
         goto fail;
     }
-    rc = hops_new((uint32_t)node->config.packet_bytes, (uint32_t)node->config.n_channels, node->id,
-                  node->epoch, &node->hops);
+    rc = forwarding_new((uint32_t)node->config.packet_bytes, (uint32_t)node->config.n_channels,
+                        node->id, node->epoch, &node->forwarding);
     if (rc < 0) {
         log_error("cannot make the node segment: %s", strerror(-rc));
         goto fail;
     }
-    rc = fabric_new(node, &node->fabric);
+    rc = channels_new(node, &node->channels);
     if (rc < 0)
         goto fail;
     rc = control_init(node);
     if (rc < 0)
         goto fail;
-    rc = fabric_start(node->fabric);
+    rc = channels_start(node->channels);
     if (rc == 0)
         rc = open_sockets(node);
     if (rc < 0)
@@ -153,21 +153,21 @@ void node_free(struct node *node)
 {
     if (!node)
         return;
-    if (node->sessions)
+    if (node->clients)
         remove_socket(node, node->config.client_socket);
-    sessions_free(node->sessions);
+    clients_free(node->clients);
     if (node->status)
         remove_socket(node, node->config.status_socket);
     status_free(node->status);
-    node->sessions = NULL;
+    node->clients = NULL;
     node->status = NULL;
     /* Channel threads stop before the memory of jobs goes. */
-    fabric_free(node->fabric);
+    channels_free(node->channels);
     if (node->jobs)
         jobs_free(node->jobs);
     control_deinit(node);
     spawner_free(node->spawner);
-    hops_free(node->hops);
+    forwarding_free(node->forwarding);
     service_free(node->service);
     if (node->base)
         event_base_free(node->base);

@@ -10,22 +10,22 @@
 #include "proto/control.pb-c.h"
 
 /* A node that takes ranks. */
-struct place_node {
+struct placement_node {
     const char *name;
     uint32_t node_id;
     Motet__Endpoint **endpoints; /* its channels, for the names of their networks */
     size_t n_endpoints;
 };
 
-struct place_result {
+struct placement {
     size_t n_placements;
     Motet__Placement **placements;
 };
 
 /*
  * nodes: those reachable now, the own node first, the others by name. Returns 0 and the placements
- * (to be freed with place_free), or -EINVAL and one line in error.
+ * (to be freed with placement_free), or -EINVAL and one line in error.
  */
-int place_ranks(const Motet__Submit *submit, const struct place_node *nodes, size_t n_nodes,
-                struct place_result *ret_result, char *error, size_t error_size);
-void place_free(struct place_result *result);
+int placement_make(const Motet__Submit *submit, const struct placement_node *nodes, size_t n_nodes,
+                   struct placement *ret_result, char *error, size_t error_size);
+void placement_free(struct placement *result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/control/fabric.h"
+#include "daemon/cluster/channels.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -12,18 +12,18 @@
 #include "base/log.h"
 #include "daemon/channel/channel.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/hops.h"
+#include "daemon/cluster/forwarding.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
 
 /* A command that found its channel's ring full; they go out in order. */
-struct fabric_wait {
+struct channels_wait {
     struct list link;
     struct cmd cmd;
 };
 
-struct fabric_channel {
-    struct fabric *fabric;
+struct channels_end {
+    struct channels *channels;
     struct channel *channel;
     struct event *readable; /* the channel has events */
     struct list waiting;
@@ -34,34 +34,34 @@ struct fabric_channel {
     bool draining;
 };
 
-struct fabric {
+struct channels {
     struct node *node;
     struct hub *hub;
     uint32_t n_channels;
-    struct fabric_channel channels[CONFIG_MAX_CHANNELS];
+    struct channels_end channels[CONFIG_MAX_CHANNELS];
 };
 
-uint32_t fabric_n_channels(const struct fabric *f)
+uint32_t channels_n_channels(const struct channels *f)
 {
     return f->n_channels;
 }
 
-struct channel *fabric_channel(const struct fabric *f, uint32_t idx)
+struct channel *channels_at(const struct channels *f, uint32_t idx)
 {
     return f->channels[idx].channel;
 }
 
-const char *fabric_driver(const struct fabric *f, uint32_t idx)
+const char *channels_driver(const struct channels *f, uint32_t idx)
 {
     return f->channels[idx].info.driver;
 }
 
-const char *fabric_provider(const struct fabric *f, uint32_t idx)
+const char *channels_provider(const struct channels *f, uint32_t idx)
 {
     return f->channels[idx].info.provider;
 }
 
-int fabric_address(const struct fabric *f, uint32_t idx, uint8_t *buf, uint32_t size)
+int channels_address(const struct channels *f, uint32_t idx, uint8_t *buf, uint32_t size)
 {
     size_t len = size;
     int rc = channel_address(f->channels[idx].channel, buf, &len);
@@ -69,12 +69,12 @@ int fabric_address(const struct fabric *f, uint32_t idx, uint8_t *buf, uint32_t 
     return rc < 0 ? rc : (int)len;
 }
 
-bool fabric_alive(const struct fabric *f, uint32_t idx)
+bool channels_alive(const struct channels *f, uint32_t idx)
 {
     return !f->channels[idx].failed;
 }
 
-bool fabric_moved(struct fabric *f)
+bool channels_moved(struct channels *f)
 {
     bool all = true;
 
@@ -86,10 +86,10 @@ bool fabric_moved(struct fabric *f)
     return all;
 }
 
-static void flush(struct fabric_channel *fc)
+static void flush(struct channels_end *fc)
 {
     while (!list_empty(&fc->waiting)) {
-        struct fabric_wait *w = list_entry(list_first(&fc->waiting), struct fabric_wait, link);
+        struct channels_wait *w = list_entry(list_first(&fc->waiting), struct channels_wait, link);
         if (cmd_send(fc->channel, &w->cmd) == -EAGAIN)
             return;
         list_remove(&w->link);
@@ -97,12 +97,12 @@ static void flush(struct fabric_channel *fc)
     }
 }
 
-static void order(struct fabric_channel *fc, const struct cmd *cmd)
+static void order(struct channels_end *fc, const struct cmd *cmd)
 {
     flush(fc);
     if (list_empty(&fc->waiting) && cmd_send(fc->channel, cmd) == 0)
         return;
-    struct fabric_wait *w = malloc(sizeof *w);
+    struct channels_wait *w = malloc(sizeof *w);
     if (!w) {
         log_error("channel %s: out of memory for a command", channel_name(fc->channel));
         return;
@@ -112,9 +112,9 @@ static void order(struct fabric_channel *fc, const struct cmd *cmd)
     list_append(&fc->waiting, &w->link);
 }
 
-static void on_event(struct fabric_channel *fc, const struct cmd_event *e)
+static void on_event(struct channels_end *fc, const struct cmd_event *e)
 {
-    struct node *node = fc->fabric->node;
+    struct node *node = fc->channels->node;
     char text[128];
 
     switch ((enum event_type)e->type) {
@@ -134,7 +134,7 @@ static void on_event(struct fabric_channel *fc, const struct cmd_event *e)
     case EVENT_RESTARTED:
         log_warn("channel %s dropped %llu packets for node %08x, which %s",
                  channel_name(fc->channel), (unsigned long long)e->value,
-                 hops_node_id(node->hops, e->slot),
+                 forwarding_node_id(node->forwarding, e->slot),
                  e->type == EVENT_RESTARTED ? "was restarted" : "cannot be reached");
         break;
     case EVENT_HOLD_OVERFLOW:
@@ -158,7 +158,7 @@ static void on_event(struct fabric_channel *fc, const struct cmd_event *e)
 
 static void on_events(evutil_socket_t fd, short what, void *ctx)
 {
-    struct fabric_channel *fc = ctx;
+    struct channels_end *fc = ctx;
     struct cmd_event e;
     uint64_t count;
 
@@ -170,17 +170,17 @@ static void on_events(evutil_socket_t fd, short what, void *ctx)
     flush(fc);
 }
 
-void fabric_tick(struct fabric *f)
+void channels_tick(struct channels *f)
 {
     for (uint32_t i = 0; i < f->n_channels; i++)
         flush(&f->channels[i]);
 }
 
-static int open_channel(struct fabric *f, uint32_t idx)
+static int open_channel(struct channels *f, uint32_t idx)
 {
     const struct config *c = &f->node->config;
     const struct config_channel *cc = &c->channels[idx];
-    struct fabric_channel *fc = &f->channels[idx];
+    struct channels_end *fc = &f->channels[idx];
     struct channel_config config = {
         .idx = idx,
         .name = cc->name,
@@ -195,7 +195,7 @@ static int open_channel(struct fabric *f, uint32_t idx)
         .relay_limit = (uint32_t)c->relay_queue,
     };
 
-    fc->fabric = f;
+    fc->channels = f;
     fc->idx = idx;
     int rc = channel_new(f->hub, &config, &fc->channel);
     if (rc < 0) {
@@ -214,9 +214,9 @@ static int open_channel(struct fabric *f, uint32_t idx)
     return 0;
 }
 
-int fabric_new(struct node *node, struct fabric **ret_fabric)
+int channels_new(struct node *node, struct channels **ret_channels)
 {
-    struct fabric *f = calloc(1, sizeof *f);
+    struct channels *f = calloc(1, sizeof *f);
 
     if (!f)
         return -ENOMEM;
@@ -230,7 +230,7 @@ int fabric_new(struct node *node, struct fabric **ret_fabric)
                                     .n_channels = (uint32_t)node->config.n_channels,
                                     .blocks_per_channel = (uint32_t)node->config.blocks_per_channel,
                                     .fenced = node->fenced,
-                                    .hops = hops_table(node->hops)};
+                                    .hops = forwarding_table(node->forwarding)};
         rc = hub_new(&config, &f->hub);
         if (rc < 0)
             log_error("cannot make the packet buffers: %s", strerror(-rc));
@@ -238,14 +238,14 @@ int fabric_new(struct node *node, struct fabric **ret_fabric)
     for (uint32_t i = 0; rc == 0 && i < (uint32_t)node->config.n_channels; i++)
         rc = open_channel(f, i);
     if (rc < 0) {
-        fabric_free(f);
+        channels_free(f);
         return rc;
     }
-    *ret_fabric = f;
+    *ret_channels = f;
     return 0;
 }
 
-int fabric_start(struct fabric *f)
+int channels_start(struct channels *f)
 {
     for (uint32_t i = 0; i < f->n_channels; i++) {
         int rc = channel_start(f->channels[i].channel);
@@ -255,7 +255,7 @@ int fabric_start(struct fabric *f)
     return 0;
 }
 
-void fabric_free(struct fabric *f)
+void channels_free(struct channels *f)
 {
     if (!f)
         return;
@@ -263,11 +263,11 @@ void fabric_free(struct fabric *f)
     for (uint32_t i = 0; i < f->n_channels; i++)
         channel_stop(f->channels[i].channel);
     for (uint32_t i = 0; i < f->n_channels; i++) {
-        struct fabric_channel *fc = &f->channels[i];
+        struct channels_end *fc = &f->channels[i];
         if (fc->readable)
             event_free(fc->readable);
         list_foreach_safe(it, &fc->waiting)
-            free(list_entry(it, struct fabric_wait, link));
+            free(list_entry(it, struct channels_wait, link));
         channel_free(fc->channel);
     }
     if (f->hub)
@@ -275,8 +275,8 @@ void fabric_free(struct fabric *f)
     free(f);
 }
 
-void fabric_add_link(struct fabric *f, uint32_t idx, uint16_t slot, const uint8_t *address,
-                     uint32_t len)
+void channels_add_link(struct channels *f, uint32_t idx, uint16_t slot, const uint8_t *address,
+                       uint32_t len)
 {
     struct cmd cmd = {.type = CMD_ADD_LINK};
 
@@ -288,7 +288,7 @@ void fabric_add_link(struct fabric *f, uint32_t idx, uint16_t slot, const uint8_
     order(&f->channels[idx], &cmd);
 }
 
-void fabric_remove_link(struct fabric *f, uint32_t idx, uint16_t slot)
+void channels_remove_link(struct channels *f, uint32_t idx, uint16_t slot)
 {
     struct cmd cmd = {.type = CMD_REMOVE_LINK};
 
@@ -296,7 +296,7 @@ void fabric_remove_link(struct fabric *f, uint32_t idx, uint16_t slot)
     order(&f->channels[idx], &cmd);
 }
 
-int fabric_attach_job(struct fabric *f, struct job *job)
+int channels_attach_job(struct channels *f, struct job *job)
 {
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd_job config = {.job = job->id,
@@ -325,7 +325,7 @@ int fabric_attach_job(struct fabric *f, struct job *job)
     return 0;
 }
 
-void fabric_detach_rank(struct fabric *f, struct job *job, uint32_t local, bool dead)
+void channels_detach_rank(struct channels *f, struct job *job, uint32_t local, bool dead)
 {
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd cmd = {.type = CMD_DETACH_RANK};
@@ -338,7 +338,7 @@ void fabric_detach_rank(struct fabric *f, struct job *job, uint32_t local, bool 
     }
 }
 
-void fabric_detach_job(struct fabric *f, struct job *job)
+void channels_detach_job(struct channels *f, struct job *job)
 {
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd cmd = {.type = CMD_DETACH_JOB};
@@ -349,12 +349,12 @@ void fabric_detach_job(struct fabric *f, struct job *job)
     }
 }
 
-void fabric_job_free(struct channel_job *job)
+void channels_job_free(struct channel_job *job)
 {
     cmd_job_free(job);
 }
 
-void fabric_set_wait(struct fabric *f, uint32_t idx, uint32_t wait_mode)
+void channels_set_wait(struct channels *f, uint32_t idx, uint32_t wait_mode)
 {
     struct cmd cmd = {.type = CMD_SET_WAIT};
 
@@ -362,7 +362,7 @@ void fabric_set_wait(struct fabric *f, uint32_t idx, uint32_t wait_mode)
     order(&f->channels[idx], &cmd);
 }
 
-void fabric_drain(struct fabric *f, uint64_t timeout_ns)
+void channels_drain(struct channels *f, uint64_t timeout_ns)
 {
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd cmd = {.type = CMD_DRAIN};
@@ -372,7 +372,7 @@ void fabric_drain(struct fabric *f, uint64_t timeout_ns)
     }
 }
 
-bool fabric_drained(const struct fabric *f)
+bool channels_drained(const struct channels *f)
 {
     for (uint32_t i = 0; i < f->n_channels; i++)
         if (f->channels[i].draining)

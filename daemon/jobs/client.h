@@ -10,24 +10,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct home;
+struct manager_job;
 struct node;
-struct session;
-struct sessions;
+struct client;
+struct clients;
 
 /* Listens on fd (taken over). NULL: no memory. */
-struct sessions *sessions_new(struct node *node, int listen_fd);
-void sessions_free(struct sessions *sessions);
-unsigned sessions_count(const struct sessions *sessions);
+struct clients *clients_new(struct node *node, int listen_fd);
+void clients_free(struct clients *clients);
+unsigned clients_count(const struct clients *clients);
 /* No new connections (draining). */
-void sessions_stop_accepting(struct sessions *sessions);
+void clients_stop_accepting(struct clients *clients);
 
 /* The rank's rings are drained: answers its detach. */
-void session_detached(struct session *session);
+void client_detached(struct client *client);
 /* The job of this rank ended: the connection closes. */
-void session_end_rank(struct session *session);
+void client_end_rank(struct client *client);
 
 /* Of mpiexec's connection: sends a message; bytes not written yet; ends it after what is queued. */
-int session_send(struct session *session, uint16_t type, const ProtobufCMessage *msg);
-size_t session_queued(const struct session *session);
-void session_finish(struct session *session);
+int client_send(struct client *client, uint16_t type, const ProtobufCMessage *msg);
+size_t client_queued(const struct client *client);
+void client_finish(struct client *client);

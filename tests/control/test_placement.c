@@ -9,13 +9,13 @@
 #include <cmocka.h>
 
 #include "daemon/jobs/networks.h"
-#include "daemon/jobs/place.h"
+#include "daemon/jobs/placement.h"
 
-static const struct place_node nodes[] = {
+static const struct placement_node nodes[] = {
     {.name = "me", .node_id = 1}, {.name = "a", .node_id = 2}, {.name = "b", .node_id = 3}};
 
 static int place(uint32_t n_ranks, uint32_t per_node, const char **hosts, size_t n_hosts,
-                 struct place_result *r, char *error)
+                 struct placement *r, char *error)
 {
     Motet__Submit submit = MOTET__SUBMIT__INIT;
     Motet__App app = MOTET__APP__INIT;
@@ -28,10 +28,10 @@ static int place(uint32_t n_ranks, uint32_t per_node, const char **hosts, size_t
     submit.ranks_per_node = per_node;
     submit.n_hosts = n_hosts;
     submit.hosts = (char **)hosts;
-    return place_ranks(&submit, nodes, 3, r, error, 512);
+    return placement_make(&submit, nodes, 3, r, error, 512);
 }
 
-static void expect(const struct place_result *r, size_t at, const char *node, const uint32_t *ranks,
+static void expect(const struct placement *r, size_t at, const char *node, const uint32_t *ranks,
                    size_t n)
 {
     assert_true(at < r->n_placements);
@@ -42,19 +42,19 @@ static void expect(const struct place_result *r, size_t at, const char *node, co
 
 static void test_default(void **state)
 {
-    struct place_result r;
+    struct placement r;
     char error[512];
 
     (void)state;
     assert_int_equal(place(3, 0, NULL, 0, &r, error), 0);
     assert_int_equal(r.n_placements, 1);
     expect(&r, 0, "me", (uint32_t[]){0, 1, 2}, 3);
-    place_free(&r);
+    placement_free(&r);
 }
 
 static void test_per_node(void **state)
 {
-    struct place_result r;
+    struct placement r;
     char error[512];
 
     (void)state;
@@ -63,12 +63,12 @@ static void test_per_node(void **state)
     expect(&r, 0, "me", (uint32_t[]){0, 1, 6}, 3);
     expect(&r, 1, "a", (uint32_t[]){2, 3}, 2);
     expect(&r, 2, "b", (uint32_t[]){4, 5}, 2);
-    place_free(&r);
+    placement_free(&r);
 }
 
 static void test_hosts(void **state)
 {
-    struct place_result r;
+    struct placement r;
     char error[512];
 
     (void)state;
@@ -76,12 +76,12 @@ static void test_hosts(void **state)
     assert_int_equal(r.n_placements, 2);
     expect(&r, 0, "b", (uint32_t[]){0, 1, 3, 4}, 4);
     expect(&r, 1, "me", (uint32_t[]){2}, 1);
-    place_free(&r);
+    placement_free(&r);
 }
 
 static void expect_error(uint32_t n_ranks, const char **hosts, size_t n_hosts, const char *part)
 {
-    struct place_result r = {0};
+    struct placement r = {0};
     char error[512] = "";
 
     assert_true(place(n_ranks, 0, hosts, n_hosts, &r, error) < 0);
@@ -113,7 +113,7 @@ static void test_distances(void **state)
 {
     Motet__Endpoint *on_north[] = {&north}, *gate1[] = {&north, &east}, *gate2[] = {&south, &east},
                     *on_south[] = {&south}, *gate3[] = {&west, &north}, *on_far[] = {&far};
-    const struct place_node all[] = {
+    const struct placement_node all[] = {
         {.endpoints = on_north, .n_endpoints = 1}, {.endpoints = gate1, .n_endpoints = 2},
         {.endpoints = gate2, .n_endpoints = 2},    {.endpoints = on_south, .n_endpoints = 1},
         {.endpoints = gate3, .n_endpoints = 2},    {.endpoints = on_far, .n_endpoints = 1}};

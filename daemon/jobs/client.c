@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/jobs/session.h"
+#include "daemon/jobs/client.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/stream.h"
-#include "daemon/jobs/home.h"
+#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/node.h"
+#include "daemon/jobs/manager.h"
 #include "proto/attach.h"
 #include "proto/frame.h"
 
@@ -33,26 +33,26 @@
 #define CLIENT_DRAIN_BYTES (256u << 10)
 #define ACCEPT_BATCH       64
 
-enum session_kind { SESSION_NEW, SESSION_RANK, SESSION_MPIEXEC };
+enum client_kind { CLIENT_NEW, CLIENT_RANK, CLIENT_MPIEXEC };
 
-struct session {
+struct client {
     struct list link;
-    struct sessions *sessions;
+    struct clients *clients;
     struct stream *stream;
-    enum session_kind kind;
+    enum client_kind kind;
     uid_t uid;
     gid_t gid;
     pid_t pid;
     uint64_t since_ns;
-    /* SESSION_RANK; job NULL once it is over. */
+    /* CLIENT_RANK; job NULL once it is over. */
     struct job *job;
     uint32_t local;
-    /* SESSION_MPIEXEC; NULL when there is no job (any more). */
+    /* CLIENT_MPIEXEC; NULL when there is no job (any more). */
     uint64_t home_id;
     bool has_home;
 };
 
-struct sessions {
+struct clients {
     struct node *node;
     int listen_fd;
     struct event *accept_event, *sweep;
@@ -61,25 +61,25 @@ struct sessions {
     bool full;
 };
 
-unsigned sessions_count(const struct sessions *sessions)
+unsigned clients_count(const struct clients *clients)
 {
-    return sessions->n;
+    return clients->n;
 }
 
-static void session_free(struct session *s)
+static void client_free(struct client *s)
 {
     list_remove(&s->link);
-    s->sessions->n--;
+    s->clients->n--;
     stream_free(s->stream);
     free(s);
 }
 
-static struct home *session_home(const struct session *s)
+static struct manager_job *client_job(const struct client *s)
 {
-    return s->has_home ? homes_find(s->sessions->node->homes, s->home_id) : NULL;
+    return s->has_home ? manager_find(s->clients->node->manager, s->home_id) : NULL;
 }
 
-int session_send(struct session *s, uint16_t type, const ProtobufCMessage *msg)
+int client_send(struct client *s, uint16_t type, const ProtobufCMessage *msg)
 {
     if (!s->stream)
         return -EPIPE;
@@ -90,54 +90,54 @@ int session_send(struct session *s, uint16_t type, const ProtobufCMessage *msg)
     return rc;
 }
 
-size_t session_queued(const struct session *s)
+size_t client_queued(const struct client *s)
 {
     return s->stream ? stream_queued(s->stream) : 0;
 }
 
-void session_finish(struct session *s)
+void client_finish(struct client *s)
 {
     s->has_home = false;
     stream_finish(s->stream);
     s->stream = NULL;
-    session_free(s);
+    client_free(s);
 }
 
-void session_detached(struct session *s)
+void client_detached(struct client *s)
 {
     stream_send(s->stream, ATTACH_DETACHED, NULL, 0);
 }
 
-void session_end_rank(struct session *s)
+void client_end_rank(struct client *s)
 {
     s->job = NULL;
-    session_finish(s);
+    client_finish(s);
 }
 
-static int on_attach(struct session *s, const uint8_t *body, uint32_t len)
+static int on_attach(struct client *s, const uint8_t *body, uint32_t len)
 {
     struct attach_request req;
     struct attach_reply reply;
     int fds[HOP_MAX_CHANNELS + 2], n_fds = 0;
 
-    if (len != sizeof req || s->kind != SESSION_NEW)
+    if (len != sizeof req || s->kind != CLIENT_NEW)
         return -EPROTO;
     memcpy(&req, body, sizeof req);
-    int error = jobs_attach(s->sessions->node->jobs, s, &req, s->uid, s->pid, &reply, fds, &n_fds,
+    int error = jobs_attach(s->clients->node->jobs, s, &req, s->uid, s->pid, &reply, fds, &n_fds,
                             &s->job, &s->local);
     if (error != 0) {
         log_notice("process %d of user %u cannot attach as rank %u of job %016llx: %s", (int)s->pid,
                    (unsigned)s->uid, req.world_rank, (unsigned long long)req.job, reply.text);
         stream_send(s->stream, ATTACH_REPLY, &reply, sizeof reply);
-        session_finish(s);
+        client_finish(s);
         return 0;
     }
-    s->kind = SESSION_RANK;
+    s->kind = CLIENT_RANK;
     stream_set_max_frame(s->stream, RANK_FRAME_BYTES);
     return stream_send_fds(s->stream, ATTACH_REPLY, &reply, sizeof reply, fds, n_fds);
 }
 
-static int on_rank_frame(struct session *s, uint16_t type, const uint8_t *body, uint32_t len)
+static int on_rank_frame(struct client *s, uint16_t type, const uint8_t *body, uint32_t len)
 {
     if (!s->job)
         return 0;
@@ -160,24 +160,25 @@ static int on_rank_frame(struct session *s, uint16_t type, const uint8_t *body, 
     return -EPROTO;
 }
 
-static int on_submit(struct session *s, const uint8_t *body, uint32_t len)
+static int on_submit(struct client *s, const uint8_t *body, uint32_t len)
 {
-    struct node *node = s->sessions->node;
-    Motet__Submit *msg = s->kind == SESSION_NEW ? motet__submit__unpack(NULL, len, body) : NULL;
+    struct node *node = s->clients->node;
+    Motet__Submit *msg = s->kind == CLIENT_NEW ? motet__submit__unpack(NULL, len, body) : NULL;
     uint8_t key[16];
 
     if (!msg)
         return -EPROTO;
-    s->kind = SESSION_MPIEXEC;
+    s->kind = CLIENT_MPIEXEC;
     if (getrandom(key, sizeof key, 0) != (ssize_t)sizeof key) {
         motet__submit__free_unpacked(msg, NULL);
         return -EIO;
     }
     stream_set_drain(s->stream, CLIENT_DRAIN_BYTES);
-    struct home *home = homes_submit(node->homes, s, s->uid, s->gid, msg, key, clock_now_ns());
+    struct manager_job *home =
+        manager_submit(node->manager, s, s->uid, s->gid, msg, key, clock_now_ns());
     motet__submit__free_unpacked(msg, NULL);
     if (!home) {
-        session_finish(s);
+        client_finish(s);
         return 0;
     }
     cluster_note_busy(node->cluster);
@@ -186,16 +187,16 @@ static int on_submit(struct session *s, const uint8_t *body, uint32_t len)
     return 0;
 }
 
-static int on_mpiexec_frame(struct session *s, uint16_t type, const uint8_t *body, uint32_t len)
+static int on_mpiexec_frame(struct client *s, uint16_t type, const uint8_t *body, uint32_t len)
 {
-    struct homes *homes = s->sessions->node->homes;
-    struct home *home = session_home(s);
+    struct manager *manager = s->clients->node->manager;
+    struct manager_job *home = client_job(s);
     int rc = -EPROTO;
 
     if (type == MOTET__FRAME_TYPE__STDIO) {
         Motet__Stdio *msg = motet__stdio__unpack(NULL, len, body);
         if (msg) {
-            rc = home ? homes_on_client_stdin(homes, home, msg) : 0;
+            rc = home ? manager_on_client_stdin(manager, home, msg) : 0;
             motet__stdio__free_unpacked(msg, NULL);
         }
     } else if (type == MOTET__FRAME_TYPE__KILL) {
@@ -203,7 +204,7 @@ static int on_mpiexec_frame(struct session *s, uint16_t type, const uint8_t *bod
         if (msg) {
             rc = 0;
             if (home)
-                homes_on_client_kill(homes, home, msg, clock_now_ns());
+                manager_on_client_kill(manager, home, msg, clock_now_ns());
             motet__kill__free_unpacked(msg, NULL);
         }
     }
@@ -212,15 +213,15 @@ static int on_mpiexec_frame(struct session *s, uint16_t type, const uint8_t *bod
 
 static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len)
 {
-    struct session *s = ctx;
+    struct client *s = ctx;
     int rc = -EPROTO;
 
-    if (s->kind == SESSION_NEW) {
+    if (s->kind == CLIENT_NEW) {
         if (type == ATTACH_REQUEST)
             rc = on_attach(s, body, len);
         else if (type == MOTET__FRAME_TYPE__SUBMIT)
             rc = on_submit(s, body, len);
-    } else if (s->kind == SESSION_RANK) {
+    } else if (s->kind == CLIENT_RANK) {
         rc = on_rank_frame(s, type, body, len);
     } else {
         rc = on_mpiexec_frame(s, type, body, len);
@@ -234,34 +235,34 @@ static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len)
 
 static void on_closed(void *ctx, int error)
 {
-    struct session *s = ctx;
-    struct home *home = session_home(s);
+    struct client *s = ctx;
+    struct manager_job *home = client_job(s);
 
     if (error)
         log_info("connection of process %d: %s", (int)s->pid, strerror(error));
     if (home)
-        homes_on_client_gone(s->sessions->node->homes,
-                             home); /* frees the session through client_done */
+        manager_on_client_gone(s->clients->node->manager,
+                               home); /* frees the connection through client_done */
     else {
-        if (s->kind == SESSION_RANK && s->job)
+        if (s->kind == CLIENT_RANK && s->job)
             job_on_disconnect(s->job, s->local);
-        session_free(s);
+        client_free(s);
     }
 }
 
 static void on_drained(void *ctx)
 {
-    struct session *s = ctx;
-    struct home *home = session_home(s);
+    struct client *s = ctx;
+    struct manager_job *home = client_job(s);
 
     if (home)
-        homes_on_client_drained(s->sessions->node->homes, home);
+        manager_on_client_drained(s->clients->node->manager, home);
 }
 
 static const struct stream_ops ops = {
     .frame = on_frame, .closed = on_closed, .drained = on_drained};
 
-static void accept_one(struct sessions *all, int fd)
+static void accept_one(struct clients *all, int fd)
 {
     struct ucred cred;
     socklen_t len = sizeof cred;
@@ -281,16 +282,16 @@ static void accept_one(struct sessions *all, int fd)
     }
     all->full = false;
     list_foreach(it, &all->all) {
-        const struct session *other = list_entry(it, struct session, link);
-        n_new += other->kind == SESSION_NEW && other->uid == cred.uid;
+        const struct client *other = list_entry(it, struct client, link);
+        n_new += other->kind == CLIENT_NEW && other->uid == cred.uid;
     }
-    struct session *s = calloc(1, sizeof *s);
+    struct client *s = calloc(1, sizeof *s);
     if (!s) {
         close(fd);
         return;
     }
     list_init(&s->link);
-    s->sessions = all;
+    s->clients = all;
     s->uid = cred.uid;
     s->gid = cred.gid;
     s->pid = cred.pid;
@@ -309,7 +310,7 @@ static void accept_one(struct sessions *all, int fd)
 
 static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 {
-    struct sessions *all = ctx;
+    struct clients *all = ctx;
 
     (void)what;
     for (int i = 0; i < ACCEPT_BATCH; i++) {
@@ -326,22 +327,22 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 /* Connections that never say what they are go away. */
 static void on_sweep(evutil_socket_t fd, short what, void *ctx)
 {
-    struct sessions *all = ctx;
+    struct clients *all = ctx;
     uint64_t now_ns = clock_now_ns();
 
     (void)fd, (void)what;
     list_foreach_safe(it, &all->all) {
-        struct session *s = list_entry(it, struct session, link);
-        if (s->kind == SESSION_NEW && now_ns - s->since_ns > FIRST_FRAME_NS) {
+        struct client *s = list_entry(it, struct client, link);
+        if (s->kind == CLIENT_NEW && now_ns - s->since_ns > FIRST_FRAME_NS) {
             log_info("process %d connected and said nothing for 10 s, closing", (int)s->pid);
-            session_free(s);
+            client_free(s);
         }
     }
 }
 
-struct sessions *sessions_new(struct node *node, int listen_fd)
+struct clients *clients_new(struct node *node, int listen_fd)
 {
-    struct sessions *all = calloc(1, sizeof *all);
+    struct clients *all = calloc(1, sizeof *all);
     struct timeval every = {.tv_sec = 5};
 
     if (!all) {
@@ -355,26 +356,26 @@ struct sessions *sessions_new(struct node *node, int listen_fd)
     all->sweep = event_new(node->base, -1, EV_PERSIST, on_sweep, all);
     if (!all->accept_event || !all->sweep || event_add(all->accept_event, NULL) < 0 ||
         event_add(all->sweep, &every) < 0) {
-        sessions_free(all);
+        clients_free(all);
         return NULL;
     }
     return all;
 }
 
-void sessions_stop_accepting(struct sessions *all)
+void clients_stop_accepting(struct clients *all)
 {
     event_del(all->accept_event);
 }
 
-void sessions_free(struct sessions *all)
+void clients_free(struct clients *all)
 {
     if (!all)
         return;
     list_foreach_safe(it, &all->all) {
-        struct session *s = list_entry(it, struct session, link);
-        if (s->kind == SESSION_RANK && s->job)
-            job_forget_session(s->job, s->local);
-        session_free(s);
+        struct client *s = list_entry(it, struct client, link);
+        if (s->kind == CLIENT_RANK && s->job)
+            job_forget_client(s->job, s->local);
+        client_free(s);
     }
     if (all->accept_event)
         event_free(all->accept_event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/cluster/hops.h"
+#include "daemon/cluster/forwarding.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,22 +9,22 @@
 
 #include "base/fd.h"
 
-struct hops_slot {
+struct forwarding_slot {
     UT_hash_handle hh;
     uint32_t node_id;
     uint32_t slot;
 };
 
-struct hops {
+struct forwarding {
     int fd;
     struct hop_table *table;
-    struct hops_slot *by_id;
+    struct forwarding_slot *by_id;
 };
 
-int hops_new(uint32_t packet_bytes, uint32_t n_channels, uint32_t node_id, uint32_t epoch,
-             struct hops **ret_hops)
+int forwarding_new(uint32_t packet_bytes, uint32_t n_channels, uint32_t node_id, uint32_t epoch,
+                   struct forwarding **ret_forwarding)
 {
-    struct hops *h = calloc(1, sizeof *h);
+    struct forwarding *h = calloc(1, sizeof *h);
     void *map;
 
     if (!h)
@@ -39,20 +39,20 @@ int hops_new(uint32_t packet_bytes, uint32_t n_channels, uint32_t node_id, uint3
     h->table->packet_bytes = packet_bytes;
     h->table->n_channels = n_channels;
     h->table->version = HOP_VERSION;
-    int rc = hops_slot(h, node_id);
+    int rc = forwarding_slot(h, node_id);
     if (rc < 0) {
-        hops_free(h);
+        forwarding_free(h);
         return rc;
     }
     atomic_store_explicit(&h->table->entries[0].epoch, epoch, memory_order_relaxed);
     h->table->magic = HOP_MAGIC;
-    *ret_hops = h;
+    *ret_forwarding = h;
     return 0;
 }
 
-void hops_free(struct hops *h)
+void forwarding_free(struct forwarding *h)
 {
-    struct hops_slot *s, *next;
+    struct forwarding_slot *s, *next;
 
     if (!h)
         return;
@@ -65,34 +65,34 @@ void hops_free(struct hops *h)
     free(h);
 }
 
-int hops_fd(const struct hops *h)
+int forwarding_fd(const struct forwarding *h)
 {
     return h->fd;
 }
 
-struct hop_table *hops_table(const struct hops *h)
+struct hop_table *forwarding_table(const struct forwarding *h)
 {
     return h->table;
 }
 
-int hops_find(const struct hops *h, uint32_t node_id)
+int forwarding_find(const struct forwarding *h, uint32_t node_id)
 {
-    struct hops_slot *s;
+    struct forwarding_slot *s;
 
     HASH_FIND(hh, h->by_id, &node_id, sizeof node_id, s);
     return s ? (int)s->slot : -ENOENT;
 }
 
-int hops_slot(struct hops *h, uint32_t node_id)
+int forwarding_slot(struct forwarding *h, uint32_t node_id)
 {
-    int found = hops_find(h, node_id);
-    uint32_t slot = hops_n_slots(h);
+    int found = forwarding_find(h, node_id);
+    uint32_t slot = forwarding_n_slots(h);
 
     if (found >= 0)
         return found;
     if (slot == HOP_MAX_NODES)
         return -ENOSPC;
-    struct hops_slot *s = calloc(1, sizeof *s);
+    struct forwarding_slot *s = calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
     s->node_id = node_id;
@@ -105,14 +105,14 @@ int hops_slot(struct hops *h, uint32_t node_id)
     return (int)slot;
 }
 
-uint32_t hops_node_id(const struct hops *h, uint32_t slot)
+uint32_t forwarding_node_id(const struct forwarding *h, uint32_t slot)
 {
     return slot < HOP_MAX_NODES
                ? atomic_load_explicit(&h->table->entries[slot].node_id, memory_order_relaxed)
                : 0;
 }
 
-uint32_t hops_n_slots(const struct hops *h)
+uint32_t forwarding_n_slots(const struct forwarding *h)
 {
     return atomic_load_explicit(&h->table->n_slots, memory_order_relaxed);
 }
@@ -126,8 +126,8 @@ static bool store_changed(_Atomic uint64_t *word, uint64_t value)
     return true;
 }
 
-bool hops_set(struct hops *h, uint32_t slot, uint32_t epoch, hop_word quick, const hop_word *wide,
-              uint32_t n_wide)
+bool forwarding_set(struct forwarding *h, uint32_t slot, uint32_t epoch, hop_word quick,
+                    const hop_word *wide, uint32_t n_wide)
 {
     struct hop_entry *e = &h->table->entries[slot];
     bool changed = false;
@@ -142,13 +142,13 @@ bool hops_set(struct hops *h, uint32_t slot, uint32_t epoch, hop_word quick, con
     return changed;
 }
 
-void hops_publish(struct hops *h)
+void forwarding_publish(struct forwarding *h)
 {
     /* release: pairs with the acquire of the channels, which then look their routes up again. */
     atomic_fetch_add_explicit(&h->table->generation, 1, memory_order_release);
 }
 
-void hops_set_crowded(struct hops *h, bool crowded)
+void forwarding_set_crowded(struct forwarding *h, bool crowded)
 {
     atomic_store_explicit(&h->table->crowded, crowded ? 1u : 0u, memory_order_relaxed);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/jobs/place.h"
+#include "daemon/jobs/placement.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define MAX_RANKS (1u << 20)
 
-static void list_nodes(const struct place_node *nodes, size_t n_nodes, char *out, size_t size)
+static void list_nodes(const struct placement_node *nodes, size_t n_nodes, char *out, size_t size)
 {
     size_t at = 0;
 
@@ -39,7 +39,7 @@ static int put(Motet__Placement *pl, uint32_t next, uint64_t count)
     return 0;
 }
 
-void place_free(struct place_result *result)
+void placement_free(struct placement *result)
 {
     for (size_t i = 0; i < result->n_placements; i++) {
         for (size_t k = 0; k < result->placements[i]->n_networks; k++)
@@ -50,11 +50,11 @@ void place_free(struct place_result *result)
         free(result->placements[i]);
     }
     free(result->placements);
-    *result = (struct place_result){0};
+    *result = (struct placement){0};
 }
 
 /* The networks that a node is on, each once. 0 or -ENOMEM. */
-static int name_networks(Motet__Placement *pl, const struct place_node *node)
+static int name_networks(Motet__Placement *pl, const struct placement_node *node)
 {
     pl->networks = calloc(node->n_endpoints + 1, sizeof *pl->networks);
     if (!pl->networks)
@@ -74,7 +74,7 @@ static int name_networks(Motet__Placement *pl, const struct place_node *node)
 }
 
 /* The placement of a node; made on first use. NULL: no memory. */
-static Motet__Placement *placement_of(struct place_result *r, const struct place_node *node)
+static Motet__Placement *placement_of(struct placement *r, const struct placement_node *node)
 {
     for (size_t i = 0; i < r->n_placements; i++)
         if (r->placements[i]->node_id == node->node_id)
@@ -99,8 +99,8 @@ static Motet__Placement *placement_of(struct place_result *r, const struct place
     return name_networks(pl, node) == 0 ? pl : NULL;
 }
 
-static const struct place_node *find_node(const struct place_node *nodes, size_t n_nodes,
-                                          const char *name, size_t len)
+static const struct placement_node *find_node(const struct placement_node *nodes, size_t n_nodes,
+                                              const char *name, size_t len)
 {
     if (len == 9 && memcmp(name, "localhost", 9) == 0)
         return &nodes[0];
@@ -111,8 +111,9 @@ static const struct place_node *find_node(const struct place_node *nodes, size_t
 }
 
 /* "name:count". */
-static int put_hosts(const Motet__Submit *submit, uint64_t total, const struct place_node *nodes,
-                     size_t n_nodes, struct place_result *r, char *error, size_t error_size)
+static int put_hosts(const Motet__Submit *submit, uint64_t total,
+                     const struct placement_node *nodes, size_t n_nodes, struct placement *r,
+                     char *error, size_t error_size)
 {
     uint64_t next = 0;
 
@@ -126,7 +127,7 @@ static int put_hosts(const Motet__Submit *submit, uint64_t total, const struct p
             snprintf(error, error_size, "host '%.80s': expected name:count", host);
             return -EINVAL;
         }
-        const struct place_node *node = find_node(nodes, n_nodes, host, len);
+        const struct placement_node *node = find_node(nodes, n_nodes, host, len);
         if (!node) {
             char known[256] = "";
             list_nodes(nodes, n_nodes, known, sizeof known);
@@ -156,10 +157,10 @@ static int put_hosts(const Motet__Submit *submit, uint64_t total, const struct p
     return 0;
 }
 
-int place_ranks(const Motet__Submit *submit, const struct place_node *nodes, size_t n_nodes,
-                struct place_result *ret_result, char *error, size_t error_size)
+int placement_make(const Motet__Submit *submit, const struct placement_node *nodes, size_t n_nodes,
+                   struct placement *ret_result, char *error, size_t error_size)
 {
-    struct place_result r = {0};
+    struct placement r = {0};
     uint64_t total = 0;
     int rc = 0;
 
@@ -196,7 +197,7 @@ int place_ranks(const Motet__Submit *submit, const struct place_node *nodes, siz
         }
     }
     if (rc < 0) {
-        place_free(&r);
+        placement_free(&r);
         return rc;
     }
     *ret_result = r;

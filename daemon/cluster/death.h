@@ -18,23 +18,23 @@
 
 /* Kept for the time in which a node could need them; a witness of more than so many deaths at once
  * names the latest. */
-#define GONE_MAX 64u
+#define TOPOLOGY_MAX_DEATHS 64u
 
-struct gone_note {
+struct death {
     uint32_t node_id, epoch;
     uint64_t since_ns;
 };
 
-struct gone {
-    struct gone_note notes[GONE_MAX];
+struct deaths {
+    struct death notes[TOPOLOGY_MAX_DEATHS];
     uint32_t n;
 };
 
 /* A node in this incarnation refused a connection. True: it is news for others. */
-bool gone_note(struct gone *g, uint32_t node_id, uint32_t epoch, uint64_t now_ns);
+bool death_note(struct deaths *g, uint32_t node_id, uint32_t epoch, uint64_t now_ns);
 /* Drops notes older than this. True if there were any. */
-bool gone_expire(struct gone *g, uint64_t age_ns, uint64_t now_ns);
+bool death_expire(struct deaths *g, uint64_t age_ns, uint64_t now_ns);
 /* Adds the notes to the own link state. 0 or -ENOMEM. */
-int gone_describe(const struct gone *g, Motet__LinkState *state);
+int death_describe(const struct deaths *g, Motet__LinkState *state);
 /* Whether any node says that this one has gone in the incarnation that is known of it. */
-bool gone_told(const struct topology *topology, const struct topology_node *node);
+bool death_told(const struct topology *topology, const struct topology_node *node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/jobs/home.h"
+#include "daemon/jobs/manager.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -29,100 +29,102 @@
 /* As promised in proto/control.proto. */
 #define STDIN_WINDOW_BYTES (256u << 10)
 
-struct homes {
+struct manager {
     char node_name[64];
     uint32_t node_id;
     uint64_t next_id;
     uint64_t grace_ns;
-    const struct home_ops *ops;
+    const struct manager_ops *ops;
     void *ctx;
-    struct home *table;
+    struct manager_job *table;
 };
 
-struct homes *homes_new(const char *node_name, uint32_t node_id, uint32_t epoch,
-                        const struct home_ops *ops, void *ctx)
+struct manager *manager_new(const char *node_name, uint32_t node_id, uint32_t epoch,
+                            const struct manager_ops *ops, void *ctx)
 {
-    struct homes *homes = calloc(1, sizeof *homes);
+    struct manager *manager = calloc(1, sizeof *manager);
 
-    if (!homes)
+    if (!manager)
         return NULL;
-    snprintf(homes->node_name, sizeof homes->node_name, "%s", node_name);
-    homes->node_id = node_id;
+    snprintf(manager->node_name, sizeof manager->node_name, "%s", node_name);
+    manager->node_id = node_id;
     /* Ids of a daemon that was restarted must not meet those of jobs that its peers still end. */
-    homes->next_id = (uint64_t)node_id << 32 | (uint32_t)(hash_mix64(epoch) & 0xffff0000u) | 1;
-    homes->grace_ns = CLOCK_NS_PER_S;
-    homes->ops = ops;
-    homes->ctx = ctx;
-    return homes;
+    manager->next_id = (uint64_t)node_id << 32 | (uint32_t)(hash_mix64(epoch) & 0xffff0000u) | 1;
+    manager->grace_ns = CLOCK_NS_PER_S;
+    manager->ops = ops;
+    manager->ctx = ctx;
+    return manager;
 }
 
-static void home_free(struct homes *homes, struct home *h)
+static void manager_job_free(struct manager *manager, struct manager_job *h)
 {
-    HASH_DEL(homes->table, h);
-    place_free(&h->placement);
+    HASH_DEL(manager->table, h);
+    placement_free(&h->placement);
     free(h->nodes);
     free(h->ranks);
     free(h);
 }
 
-void homes_free(struct homes *homes)
+void manager_free(struct manager *manager)
 {
-    struct home *h, *next;
+    struct manager_job *h, *next;
 
-    if (!homes)
+    if (!manager)
         return;
-    HASH_ITER(hh, homes->table, h, next)
-        home_free(homes, h);
-    free(homes);
+    HASH_ITER(hh, manager->table, h, next)
+        manager_job_free(manager, h);
+    free(manager);
 }
 
-struct home *homes_find(const struct homes *homes, uint64_t id)
+struct manager_job *manager_find(const struct manager *manager, uint64_t id)
 {
-    struct home *h;
-    HASH_FIND(hh, homes->table, &id, sizeof id, h);
+    struct manager_job *h;
+    HASH_FIND(hh, manager->table, &id, sizeof id, h);
     return h;
 }
 
-struct home *homes_first(const struct homes *homes)
+struct manager_job *manager_first(const struct manager *manager)
 {
-    return homes->table;
+    return manager->table;
 }
 
-unsigned homes_count(const struct homes *homes)
+unsigned manager_count(const struct manager *manager)
 {
-    return HASH_COUNT(homes->table);
+    return HASH_COUNT(manager->table);
 }
 
-bool homes_networked(const struct homes *homes)
+bool manager_networked(const struct manager *manager)
 {
-    for (const struct home *h = homes->table; h; h = h->hh.next)
-        if (h->placement.n_placements > 1 || h->placement.placements[0]->node_id != homes->node_id)
+    for (const struct manager_job *h = manager->table; h; h = h->hh.next)
+        if (h->placement.n_placements > 1 ||
+            h->placement.placements[0]->node_id != manager->node_id)
             return true;
     return false;
 }
 
-void homes_set_grace(struct homes *homes, uint64_t grace_ns)
+void manager_set_grace(struct manager *manager, uint64_t grace_ns)
 {
-    homes->grace_ns = grace_ns;
+    manager->grace_ns = grace_ns;
 }
 
-static void to_all(struct homes *homes, struct home *h, uint16_t type, const ProtobufCMessage *msg)
+static void to_all(struct manager *manager, struct manager_job *h, uint16_t type,
+                   const ProtobufCMessage *msg)
 {
     for (size_t n = 0; n < h->placement.n_placements; n++)
         if (!h->nodes[n].lost)
-            homes->ops->to_node(homes->ctx, h->nodes[n].node_id, type, msg);
+            manager->ops->to_node(manager->ctx, h->nodes[n].node_id, type, msg);
 }
 
 /* To those below the home in the tree, who pass it on. */
-static void to_children(struct homes *homes, struct home *h, uint16_t type,
+static void to_children(struct manager *manager, struct manager_job *h, uint16_t type,
                         const ProtobufCMessage *msg)
 {
     for (uint32_t i = 0; i < h->start.n_children; i++)
-        homes->ops->to_node(homes->ctx, h->start.children[i], type, msg);
+        manager->ops->to_node(manager->ctx, h->start.children[i], type, msg);
 }
 
 /* JobEnd to everyone; the job is forgotten. */
-static void home_over(struct homes *homes, struct home *h)
+static void manager_job_over(struct manager *manager, struct manager_job *h)
 {
     Motet__JobEnd msg = MOTET__JOB_END__INIT;
 
@@ -132,42 +134,44 @@ static void home_over(struct homes *homes, struct home *h)
     /* Also to nodes that are given up: if one comes back, this waits for it, and its ranks do not
      * run on for nobody. */
     for (size_t n = 0; n < h->placement.n_placements; n++)
-        homes->ops->to_node(homes->ctx, h->nodes[n].node_id, MOTET__FRAME_TYPE__JOB_END, &msg.base);
+        manager->ops->to_node(manager->ctx, h->nodes[n].node_id, MOTET__FRAME_TYPE__JOB_END,
+                              &msg.base);
     if (h->client) {
-        if (h->state != HOME_LAUNCHING)
-            homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__JOB_END, &msg.base);
-        homes->ops->client_done(homes->ctx, h->client);
+        if (h->state != MANAGER_LAUNCHING)
+            manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__JOB_END, &msg.base);
+        manager->ops->client_done(manager->ctx, h->client);
     }
     if (h->failed)
         log_notice("job %016llx over: %s", (unsigned long long)h->id, h->message);
     else
         log_info("job %016llx over, code %d", (unsigned long long)h->id, h->code);
-    home_free(homes, h);
+    manager_job_free(manager, h);
 }
 
-static void send_kill(struct homes *homes, struct home *h, int signal)
+static void send_kill(struct manager *manager, struct manager_job *h, int signal)
 {
     Motet__Kill msg = MOTET__KILL__INIT;
 
     msg.job = h->id;
     msg.signal = signal;
     msg.reason = h->failed ? h->message : NULL;
-    to_all(homes, h, MOTET__FRAME_TYPE__KILL, &msg.base);
+    to_all(manager, h, MOTET__FRAME_TYPE__KILL, &msg.base);
 }
 
-static void kill_now(struct homes *homes, struct home *h, uint64_t now_ns)
+static void kill_now(struct manager *manager, struct manager_job *h, uint64_t now_ns)
 {
     h->killed = true;
     h->deadline_ns = now_ns + KILL_STEP_NS;
     h->give_up_ns = now_ns + KILL_LIMIT_NS;
-    send_kill(homes, h, SIGKILL);
+    send_kill(manager, h, SIGKILL);
 }
 
 /* The job failed: the first reason counts. */
-static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_t now_ns,
-                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_t now_ns,
-                      const char *fmt, ...)
+static void manager_job_fail(struct manager *manager, struct manager_job *h, int32_t code,
+                             uint64_t now_ns, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+static void manager_job_fail(struct manager *manager, struct manager_job *h, int32_t code,
+                             uint64_t now_ns, const char *fmt, ...)
 {
     va_list ap;
 
@@ -178,29 +182,29 @@ static void home_fail(struct homes *homes, struct home *h, int32_t code, uint64_
     va_end(ap);
     h->failed = true;
     h->code = code;
-    if (h->state != HOME_RUNNING)
+    if (h->state != MANAGER_RUNNING)
         return;
-    h->state = HOME_ENDING;
-    if (homes->grace_ns == 0) {
-        kill_now(homes, h, now_ns);
+    h->state = MANAGER_ENDING;
+    if (manager->grace_ns == 0) {
+        kill_now(manager, h, now_ns);
     } else {
-        h->deadline_ns = now_ns + homes->grace_ns;
-        send_kill(homes, h, SIGTERM);
+        h->deadline_ns = now_ns + manager->grace_ns;
+        send_kill(manager, h, SIGTERM);
     }
 }
 
-static void refuse_submit(struct homes *homes, void *client, const char *error)
+static void refuse_submit(struct manager *manager, void *client, const char *error)
 {
     Motet__Submitted msg = MOTET__SUBMITTED__INIT;
 
     msg.ok = false;
     msg.error = (char *)error;
-    homes->ops->to_client(homes->ctx, client, MOTET__FRAME_TYPE__SUBMITTED, &msg.base);
+    manager->ops->to_client(manager->ctx, client, MOTET__FRAME_TYPE__SUBMITTED, &msg.base);
 }
 
-static struct home *home_new(struct homes *homes, struct place_result *placement)
+static struct manager_job *manager_job_new(struct manager *manager, struct placement *placement)
 {
-    struct home *h = calloc(1, sizeof *h);
+    struct manager_job *h = calloc(1, sizeof *h);
 
     if (!h)
         return NULL;
@@ -216,8 +220,8 @@ static struct home *home_new(struct homes *homes, struct place_result *placement
         return NULL;
     }
     h->placement = *placement;
-    *placement = (struct place_result){0};
-    h->id = homes->next_id++;
+    *placement = (struct placement){0};
+    h->id = manager->next_id++;
     h->n_streams_open = 2 * h->n_ranks;
     for (size_t n = 0; n < h->placement.n_placements; n++) {
         const Motet__Placement *pl = h->placement.placements[n];
@@ -227,13 +231,13 @@ static struct home *home_new(struct homes *homes, struct place_result *placement
             h->ranks[pl->ranks[i]].streams_open = 3;
         }
     }
-    HASH_ADD(hh, homes->table, id, sizeof h->id, h);
+    HASH_ADD(hh, manager->table, id, sizeof h->id, h);
     return h;
 }
 
 /* How far apart the networks of the placements are, in *ret_distances (the caller frees its data).
  * 0, or -errno and one line in error. */
-static int measure_networks(const struct place_result *placement, const struct place_node *nodes,
+static int measure_networks(const struct placement *placement, const struct placement_node *nodes,
                             size_t n_nodes, ProtobufCBinaryData *ret_distances, char *error,
                             size_t error_size)
 {
@@ -253,15 +257,16 @@ static int measure_networks(const struct place_result *placement, const struct p
                : -ENOMEM;
 }
 
-static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Motet__Submit *submit,
-                        const uint8_t key[16], ProtobufCBinaryData distances)
+static void send_launch(struct manager *manager, struct manager_job *h, gid_t gid,
+                        const Motet__Submit *submit, const uint8_t key[16],
+                        ProtobufCBinaryData distances)
 {
     Motet__Launch msg = MOTET__LAUNCH__INIT;
 
     msg.job = h->id;
     msg.key.data = (uint8_t *)key;
     msg.key.len = 16;
-    msg.home_node = homes->node_id;
+    msg.home_node = manager->node_id;
     msg.n_apps = submit->n_apps;
     msg.apps = submit->apps;
     msg.n_placements = h->placement.n_placements;
@@ -279,24 +284,25 @@ static void send_launch(struct homes *homes, struct home *h, gid_t gid, const Mo
     msg.umask = submit->umask;
     msg.has_network_distances = true;
     msg.network_distances = distances;
-    to_children(homes, h, MOTET__FRAME_TYPE__LAUNCH, &msg.base);
+    to_children(manager, h, MOTET__FRAME_TYPE__LAUNCH, &msg.base);
 }
 
-struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gid,
-                          const Motet__Submit *submit, const uint8_t key[16], uint64_t now_ns)
+struct manager_job *manager_submit(struct manager *manager, void *client, uid_t uid, gid_t gid,
+                                   const Motet__Submit *submit, const uint8_t key[16],
+                                   uint64_t now_ns)
 {
-    struct place_node *nodes = calloc(HOP_MAX_NODES, sizeof *nodes);
-    struct place_result placement = {0};
+    struct placement_node *nodes = calloc(HOP_MAX_NODES, sizeof *nodes);
+    struct placement placement = {0};
     ProtobufCBinaryData distances = {0};
     char error[512] = "out of memory";
     int rc = -ENOMEM;
 
     if (nodes) {
-        size_t n_nodes = homes->ops->nodes(homes->ctx, nodes, HOP_MAX_NODES);
-        rc = n_nodes > 0 ? place_ranks(submit, nodes, n_nodes, &placement, error, sizeof error)
+        size_t n_nodes = manager->ops->nodes(manager->ctx, nodes, HOP_MAX_NODES);
+        rc = n_nodes > 0 ? placement_make(submit, nodes, n_nodes, &placement, error, sizeof error)
                          : -EINVAL;
         if (n_nodes == 0)
-            snprintf(error, sizeof error, "node %s is being shut down", homes->node_name);
+            snprintf(error, sizeof error, "node %s is being shut down", manager->node_name);
         if (rc == 0)
             rc = measure_networks(&placement, nodes, n_nodes, &distances, error, sizeof error);
     }
@@ -307,12 +313,12 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
             rc = -EINVAL;
         }
     }
-    struct home *h = rc == 0 ? home_new(homes, &placement) : NULL;
+    struct manager_job *h = rc == 0 ? manager_job_new(manager, &placement) : NULL;
     free(nodes);
-    place_free(&placement);
+    placement_free(&placement);
     if (!h) {
         free(distances.data);
-        refuse_submit(homes, client, error);
+        refuse_submit(manager, client, error);
         return NULL;
     }
     const char *program = submit->apps[0]->argv[0];
@@ -327,13 +333,13 @@ struct home *homes_submit(struct homes *homes, void *client, uid_t uid, gid_t gi
     h->deadline_ns = now_ns + LAUNCH_LIMIT_NS;
     log_info("job %016llx: '%s', %u ranks on %zu nodes, of user %u", (unsigned long long)h->id,
              h->name, h->n_ranks, h->placement.n_placements, (unsigned)uid);
-    send_launch(homes, h, gid, submit, key, distances);
+    send_launch(manager, h, gid, submit, key, distances);
     free(distances.data);
     return h;
 }
 
 /* Index of a node in the job, or -1. */
-static int node_index(const struct home *h, uint32_t node_id)
+static int node_index(const struct manager_job *h, uint32_t node_id)
 {
     for (size_t n = 0; n < h->placement.n_placements; n++)
         if (h->nodes[n].node_id == node_id)
@@ -341,27 +347,27 @@ static int node_index(const struct home *h, uint32_t node_id)
     return -1;
 }
 
-static void launch_failed(struct homes *homes, struct home *h, const char *error)
+static void launch_failed(struct manager *manager, struct manager_job *h, const char *error)
 {
     if (h->client)
-        refuse_submit(homes, h->client, error);
+        refuse_submit(manager, h->client, error);
     snprintf(h->message, sizeof h->message, "%s", error);
     h->failed = true;
-    home_over(homes, h);
+    manager_job_over(manager, h);
 }
 
-void homes_on_launched(struct homes *homes, uint32_t src_node, const Motet__Launched *msg,
-                       uint64_t now_ns)
+void manager_on_launched(struct manager *manager, uint32_t src_node, const Motet__Launched *msg,
+                         uint64_t now_ns)
 {
-    struct home *h = homes_find(homes, msg->job);
+    struct manager_job *h = manager_find(manager, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
     (void)now_ns;
-    if (n < 0 || h->state != HOME_LAUNCHING)
+    if (n < 0 || h->state != MANAGER_LAUNCHING)
         return;
     enum start_next next = start_on_answer(&h->start, src_node, msg->ok);
     if (next == START_FAILED)
-        launch_failed(homes, h, msg->error ? msg->error : "a node refused the job");
+        launch_failed(manager, h, msg->error ? msg->error : "a node refused the job");
     if (next != START_READY)
         return;
     Motet__Submitted submitted = MOTET__SUBMITTED__INIT;
@@ -370,42 +376,43 @@ void homes_on_launched(struct homes *homes, uint32_t src_node, const Motet__Laun
     submitted.job = h->id;
     submitted.n_placements = h->placement.n_placements;
     submitted.placements = h->placement.placements;
-    homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__SUBMITTED, &submitted.base);
-    h->state = HOME_RUNNING;
+    manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__SUBMITTED, &submitted.base);
+    h->state = MANAGER_RUNNING;
     h->deadline_ns = UINT64_MAX;
     Motet__Start start = MOTET__START__INIT;
     start.job = h->id;
-    to_children(homes, h, MOTET__FRAME_TYPE__START, &start.base);
+    to_children(manager, h, MOTET__FRAME_TYPE__START, &start.base);
 }
 
 /* True when the job was over and is gone. */
-static bool check_over(struct homes *homes, struct home *h)
+static bool check_over(struct manager *manager, struct manager_job *h)
 {
     if (h->n_exited < h->n_ranks || h->n_streams_open > 0)
         return false;
-    home_over(homes, h);
+    manager_job_over(manager, h);
     return true;
 }
 
-static void judge_exit(struct homes *homes, struct home *h, uint32_t rank, const char *node,
-                       int32_t status, const char *reason, uint64_t now_ns)
+static void judge_exit(struct manager *manager, struct manager_job *h, uint32_t rank,
+                       const char *node, int32_t status, const char *reason, uint64_t now_ns)
 {
-    const struct home_rank *r = &h->ranks[rank];
+    const struct manager_rank *r = &h->ranks[rank];
 
     if (reason) {
         int code = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 128 + SIGKILL;
-        home_fail(homes, h, code, now_ns, "rank %u on node %s: %s", rank, node, reason);
+        manager_job_fail(manager, h, code, now_ns, "rank %u on node %s: %s", rank, node, reason);
     } else if (WIFSIGNALED(status)) {
-        home_fail(homes, h, 128 + WTERMSIG(status), now_ns,
-                  "rank %u on node %s was killed by signal %d (%s)%s", rank, node, WTERMSIG(status),
-                  strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
+        manager_job_fail(manager, h, 128 + WTERMSIG(status), now_ns,
+                         "rank %u on node %s was killed by signal %d (%s)%s", rank, node,
+                         WTERMSIG(status), strsignal(WTERMSIG(status)),
+                         WCOREDUMP(status) ? ", core dumped" : "");
     } else if (r->entered && !r->finalized) {
-        home_fail(homes, h, WEXITSTATUS(status) ? WEXITSTATUS(status) : 1, now_ns,
-                  "rank %u on node %s exited with code %d without calling MPI_Finalize", rank, node,
-                  WEXITSTATUS(status));
+        manager_job_fail(manager, h, WEXITSTATUS(status) ? WEXITSTATUS(status) : 1, now_ns,
+                         "rank %u on node %s exited with code %d without calling MPI_Finalize",
+                         rank, node, WEXITSTATUS(status));
     } else if (WEXITSTATUS(status) != 0 && !r->entered) {
-        home_fail(homes, h, WEXITSTATUS(status), now_ns, "rank %u on node %s exited with code %d",
-                  rank, node, WEXITSTATUS(status));
+        manager_job_fail(manager, h, WEXITSTATUS(status), now_ns,
+                         "rank %u on node %s exited with code %d", rank, node, WEXITSTATUS(status));
     } else if (WEXITSTATUS(status) != 0 && h->code == 0) {
         /* It had finished with MPI; the others may do so too. */
         h->code = WEXITSTATUS(status);
@@ -414,11 +421,11 @@ static void judge_exit(struct homes *homes, struct home *h, uint32_t rank, const
     }
 }
 
-static void rank_exited(struct homes *homes, struct home *h, uint32_t rank, const char *node,
-                        int32_t status, bool finalized, bool entered, const char *reason,
-                        uint64_t now_ns)
+static void rank_exited(struct manager *manager, struct manager_job *h, uint32_t rank,
+                        const char *node, int32_t status, bool finalized, bool entered,
+                        const char *reason, uint64_t now_ns)
 {
-    struct home_rank *r = &h->ranks[rank];
+    struct manager_rank *r = &h->ranks[rank];
     Motet__RankExit msg = MOTET__RANK_EXIT__INIT;
 
     r->exited = true;
@@ -435,25 +442,25 @@ static void rank_exited(struct homes *homes, struct home *h, uint32_t rank, cons
     msg.entered = entered;
     msg.reason = (char *)reason;
     if (h->client)
-        homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__RANK_EXIT, &msg.base);
-    judge_exit(homes, h, rank, node, status, reason, now_ns);
+        manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__RANK_EXIT, &msg.base);
+    judge_exit(manager, h, rank, node, status, reason, now_ns);
 }
 
-void homes_on_rank_exit(struct homes *homes, uint32_t src_node, const Motet__RankExit *msg,
-                        uint64_t now_ns)
+void manager_on_rank_exit(struct manager *manager, uint32_t src_node, const Motet__RankExit *msg,
+                          uint64_t now_ns)
 {
-    struct home *h = homes_find(homes, msg->job);
+    struct manager_job *h = manager_find(manager, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
-    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+    if (n < 0 || h->state == MANAGER_LAUNCHING || msg->rank >= h->n_ranks ||
         h->ranks[msg->rank].node != (uint32_t)n || h->ranks[msg->rank].exited)
         return;
-    rank_exited(homes, h, msg->rank, h->placement.placements[n]->node, msg->status, msg->finalized,
-                msg->has_entered && msg->entered, msg->reason, now_ns);
-    check_over(homes, h);
+    rank_exited(manager, h, msg->rank, h->placement.placements[n]->node, msg->status,
+                msg->finalized, msg->has_entered && msg->entered, msg->reason, now_ns);
+    check_over(manager, h);
 }
 
-static void stream_ended(struct home *h, uint32_t rank, uint32_t bit)
+static void stream_ended(struct manager_job *h, uint32_t rank, uint32_t bit)
 {
     if (h->ranks[rank].streams_open & bit) {
         h->ranks[rank].streams_open &= (uint8_t)~bit;
@@ -461,50 +468,51 @@ static void stream_ended(struct home *h, uint32_t rank, uint32_t bit)
     }
 }
 
-static void acknowledge(struct homes *homes, struct home *h, struct home_node *node)
+static void acknowledge(struct manager *manager, struct manager_job *h, struct manager_node *node)
 {
     Motet__StdioWindow msg = MOTET__STDIO_WINDOW__INIT;
 
     node->acknowledged = node->received;
     msg.job = h->id;
     msg.consumed = node->received;
-    homes->ops->to_node(homes->ctx, node->node_id, MOTET__FRAME_TYPE__STDIO_WINDOW, &msg.base);
+    manager->ops->to_node(manager->ctx, node->node_id, MOTET__FRAME_TYPE__STDIO_WINDOW, &msg.base);
 }
 
-void homes_on_stdio(struct homes *homes, uint32_t src_node, const Motet__Stdio *msg,
-                    uint64_t now_ns)
+void manager_on_stdio(struct manager *manager, uint32_t src_node, const Motet__Stdio *msg,
+                      uint64_t now_ns)
 {
-    struct home *h = homes_find(homes, msg->job);
+    struct manager_job *h = manager_find(manager, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
     (void)now_ns;
-    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+    if (n < 0 || h->state == MANAGER_LAUNCHING || msg->rank >= h->n_ranks ||
         h->ranks[msg->rank].node != (uint32_t)n || msg->stream < 1 || msg->stream > 2)
         return;
-    struct home_node *node = &h->nodes[n];
+    struct manager_node *node = &h->nodes[n];
     if (h->client)
-        homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__STDIO, &msg->base);
+        manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__STDIO, &msg->base);
     if (msg->data.len == 0) {
         stream_ended(h, msg->rank, msg->stream);
-        check_over(homes, h);
+        check_over(manager, h);
         return;
     }
     node->received += msg->data.len;
     if (node->received - node->acknowledged >= WINDOW_STEP_BYTES &&
-        (!h->client || homes->ops->client_queued(homes->ctx, h->client) <= CLIENT_QUEUE_BYTES))
-        acknowledge(homes, h, node);
+        (!h->client || manager->ops->client_queued(manager->ctx, h->client) <= CLIENT_QUEUE_BYTES))
+        acknowledge(manager, h, node);
 }
 
-void homes_on_client_drained(struct homes *homes, struct home *h)
+void manager_on_client_drained(struct manager *manager, struct manager_job *h)
 {
     for (size_t n = 0; n < h->placement.n_placements; n++)
         if (h->nodes[n].received > h->nodes[n].acknowledged && !h->nodes[n].lost)
-            acknowledge(homes, h, &h->nodes[n]);
+            acknowledge(manager, h, &h->nodes[n]);
 }
 
-void homes_on_stdin_window(struct homes *homes, uint32_t src_node, const Motet__StdioWindow *msg)
+void manager_on_stdin_window(struct manager *manager, uint32_t src_node,
+                             const Motet__StdioWindow *msg)
 {
-    struct home *h = homes_find(homes, msg->job);
+    struct manager_job *h = manager_find(manager, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
     if (n < 0 || h->ranks[0].node != (uint32_t)n || msg->consumed > h->stdin_sent ||
@@ -512,34 +520,35 @@ void homes_on_stdin_window(struct homes *homes, uint32_t src_node, const Motet__
         return;
     h->stdin_consumed = msg->consumed;
     if (h->client)
-        homes->ops->to_client(homes->ctx, h->client, MOTET__FRAME_TYPE__STDIO_WINDOW, &msg->base);
+        manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__STDIO_WINDOW,
+                                &msg->base);
 }
 
-int homes_on_client_stdin(struct homes *homes, struct home *h, const Motet__Stdio *msg)
+int manager_on_client_stdin(struct manager *manager, struct manager_job *h, const Motet__Stdio *msg)
 {
     if (msg->job != h->id || msg->stream != 0)
         return -EPROTO;
-    if (h->state == HOME_LAUNCHING || h->ranks[0].exited || h->nodes[h->ranks[0].node].lost)
+    if (h->state == MANAGER_LAUNCHING || h->ranks[0].exited || h->nodes[h->ranks[0].node].lost)
         return 0;
     if (h->stdin_sent - h->stdin_consumed + msg->data.len > STDIN_WINDOW_BYTES)
         return -EPROTO;
     h->stdin_sent += msg->data.len;
-    homes->ops->to_node(homes->ctx, h->nodes[h->ranks[0].node].node_id, MOTET__FRAME_TYPE__STDIO,
-                        &msg->base);
+    manager->ops->to_node(manager->ctx, h->nodes[h->ranks[0].node].node_id,
+                          MOTET__FRAME_TYPE__STDIO, &msg->base);
     return 0;
 }
 
-void homes_on_client_kill(struct homes *homes, struct home *h, const Motet__Kill *msg,
-                          uint64_t now_ns)
+void manager_on_client_kill(struct manager *manager, struct manager_job *h, const Motet__Kill *msg,
+                            uint64_t now_ns)
 {
     if (msg->job != h->id || msg->signal <= 0 || msg->signal >= NSIG)
         return;
-    if (h->state == HOME_LAUNCHING) {
-        launch_failed(homes, h, "ended by mpiexec before it began");
+    if (h->state == MANAGER_LAUNCHING) {
+        launch_failed(manager, h, "ended by mpiexec before it began");
         return;
     }
     if (msg->signal != SIGKILL) {
-        send_kill(homes, h, msg->signal);
+        send_kill(manager, h, msg->signal);
         return;
     }
     if (!h->failed) {
@@ -548,38 +557,39 @@ void homes_on_client_kill(struct homes *homes, struct home *h, const Motet__Kill
         h->failed = true;
         h->code = msg->has_code ? msg->code : 128 + SIGKILL;
     }
-    h->state = HOME_ENDING;
-    kill_now(homes, h, now_ns);
+    h->state = MANAGER_ENDING;
+    kill_now(manager, h, now_ns);
 }
 
-void homes_on_client_gone(struct homes *homes, struct home *h)
+void manager_on_client_gone(struct manager *manager, struct manager_job *h)
 {
     h->client = NULL;
     if (!h->failed)
         snprintf(h->message, sizeof h->message, "mpiexec is gone");
     h->failed = true;
     h->code = 128 + SIGKILL;
-    home_over(homes, h);
+    manager_job_over(manager, h);
 }
 
-void homes_on_abort(struct homes *homes, uint32_t src_node, const Motet__Abort *msg,
-                    uint64_t now_ns)
+void manager_on_abort(struct manager *manager, uint32_t src_node, const Motet__Abort *msg,
+                      uint64_t now_ns)
 {
-    struct home *h = homes_find(homes, msg->job);
+    struct manager_job *h = manager_find(manager, msg->job);
     int n = h ? node_index(h, src_node) : -1;
 
-    if (n < 0 || h->state == HOME_LAUNCHING || msg->rank >= h->n_ranks ||
+    if (n < 0 || h->state == MANAGER_LAUNCHING || msg->rank >= h->n_ranks ||
         h->ranks[msg->rank].node != (uint32_t)n)
         return;
     /* What a shell would see of exit(code); an abort is never a success. */
     int code = msg->code & 0xff ? msg->code & 0xff : 1;
-    home_fail(homes, h, code, now_ns, "rank %u on node %s ended the job: %s", msg->rank,
-              h->placement.placements[n]->node,
-              msg->text && msg->text[0] ? msg->text : "MPI_Abort");
+    manager_job_fail(manager, h, code, now_ns, "rank %u on node %s ended the job: %s", msg->rank,
+                     h->placement.placements[n]->node,
+                     msg->text && msg->text[0] ? msg->text : "MPI_Abort");
 }
 
 /* The node's ranks that have not ended, as "rank 3" or "ranks 0-5, 7 and 12 more". False: none. */
-static bool name_ranks(const struct home *h, const Motet__Placement *pl, char *out, size_t size)
+static bool name_ranks(const struct manager_job *h, const Motet__Placement *pl, char *out,
+                       size_t size)
 {
     size_t at = 0, n_left = 0, n_alive = 0;
     unsigned n_ranges = 0;
@@ -610,83 +620,84 @@ static bool name_ranks(const struct home *h, const Motet__Placement *pl, char *o
     return n_alive > 0;
 }
 
-void homes_on_node_lost(struct homes *homes, uint32_t node_id, const char *why, uint64_t now_ns)
+void manager_on_node_lost(struct manager *manager, uint32_t node_id, const char *why,
+                          uint64_t now_ns)
 {
-    struct home *h, *next;
+    struct manager_job *h, *next;
 
-    HASH_ITER(hh, homes->table, h, next) {
+    HASH_ITER(hh, manager->table, h, next) {
         int n = node_index(h, node_id);
         if (n < 0 || h->nodes[n].lost)
             continue;
         const Motet__Placement *pl = h->placement.placements[n];
         char reason[160];
         h->nodes[n].lost = true;
-        if (h->state == HOME_LAUNCHING) {
+        if (h->state == MANAGER_LAUNCHING) {
             snprintf(reason, sizeof reason, "node %s %s while the job was being started", pl->node,
                      why);
-            launch_failed(homes, h, reason);
+            launch_failed(manager, h, reason);
             continue;
         }
         char ranks[200];
         if (name_ranks(h, pl, ranks, sizeof ranks))
-            home_fail(homes, h, 128 + SIGKILL, now_ns, "node %s %s; it had %s", pl->node, why,
-                      ranks);
+            manager_job_fail(manager, h, 128 + SIGKILL, now_ns, "node %s %s; it had %s", pl->node,
+                             why, ranks);
         snprintf(reason, sizeof reason, "its node %s", why);
         for (size_t i = 0; i < pl->n_ranks; i++) {
             uint32_t rank = pl->ranks[i];
             if (!h->ranks[rank].exited)
-                rank_exited(homes, h, rank, pl->node, SIGKILL, false, h->ranks[rank].entered,
+                rank_exited(manager, h, rank, pl->node, SIGKILL, false, h->ranks[rank].entered,
                             reason, now_ns);
             stream_ended(h, rank, 1);
             stream_ended(h, rank, 2);
         }
-        check_over(homes, h);
+        check_over(manager, h);
     }
 }
 
-void homes_end_all(struct homes *homes, const char *why, uint64_t now_ns)
+void manager_end_all(struct manager *manager, const char *why, uint64_t now_ns)
 {
-    struct home *h, *next;
+    struct manager_job *h, *next;
 
-    HASH_ITER(hh, homes->table, h, next) {
-        if (h->state == HOME_LAUNCHING)
-            launch_failed(homes, h, why);
+    HASH_ITER(hh, manager->table, h, next) {
+        if (h->state == MANAGER_LAUNCHING)
+            launch_failed(manager, h, why);
         else
-            home_fail(homes, h, 128 + SIGTERM, now_ns, "%s", why);
+            manager_job_fail(manager, h, 128 + SIGTERM, now_ns, "%s", why);
     }
 }
 
-uint64_t homes_deadline(const struct homes *homes)
+uint64_t manager_deadline(const struct manager *manager)
 {
     uint64_t when_ns = UINT64_MAX;
 
-    for (const struct home *h = homes->table; h; h = h->hh.next)
+    for (const struct manager_job *h = manager->table; h; h = h->hh.next)
         when_ns = h->deadline_ns < when_ns ? h->deadline_ns : when_ns;
     return when_ns;
 }
 
 /* Whether nothing can be heard any more of whatever has not ended. Should such a node come back it
  * gets JobEnd. */
-static bool only_unreachable_left(const struct homes *homes, const struct home *h)
+static bool only_unreachable_left(const struct manager *manager, const struct manager_job *h)
 {
     for (uint32_t r = 0; r < h->n_ranks; r++)
         if ((!h->ranks[r].exited || h->ranks[r].streams_open) &&
-            homes->ops->reachable(homes->ctx, h->nodes[h->ranks[r].node].node_id))
+            manager->ops->reachable(manager->ctx, h->nodes[h->ranks[r].node].node_id))
             return false;
     return true;
 }
 
-void homes_run(struct homes *homes, uint64_t now_ns)
+void manager_run(struct manager *manager, uint64_t now_ns)
 {
-    struct home *h, *next;
+    struct manager_job *h, *next;
 
-    HASH_ITER(hh, homes->table, h, next) {
+    HASH_ITER(hh, manager->table, h, next) {
         if (h->deadline_ns <= now_ns) {
-            if (h->state == HOME_LAUNCHING) {
-                launch_failed(homes, h, "not all nodes answered within 30 s");
+            if (h->state == MANAGER_LAUNCHING) {
+                launch_failed(manager, h, "not all nodes answered within 30 s");
                 continue;
             }
-            if (h->killed && now_ns < h->give_up_ns && !only_unreachable_left(homes, h)) {
+            if (h->killed && now_ns < h->give_up_ns && !only_unreachable_left(manager, h)) {
                 h->deadline_ns = now_ns + KILL_STEP_NS;
                 continue;
             }
@@ -694,10 +705,10 @@ void homes_run(struct homes *homes, uint64_t now_ns)
                 log_warn("job %016llx: %u ranks and %u output streams did not end after SIGKILL, "
                          "giving them up",
                          (unsigned long long)h->id, h->n_ranks - h->n_exited, h->n_streams_open);
-                home_over(homes, h);
+                manager_job_over(manager, h);
                 continue;
             }
-            kill_now(homes, h, now_ns);
+            kill_now(manager, h, now_ns);
         }
     }
 }
