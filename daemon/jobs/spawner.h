@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon's end of its spawner (launcher/spawner.c), the single-threaded process that forks the
- * ranks. Control thread.
+ * The daemon's end of its spawner (daemon/spawner/main.c), the single-threaded process that forks
+ * the ranks. Control thread.
  */
 #pragma once
 

@@ -30,6 +30,9 @@ DAEMON_CHANNEL = DAEMON_NET + DAEMON_FLOW + ['daemon/channel/']
 # Of the channels the control plane sees what is theirs to show: making them, commands and events, counters.
 DAEMON_CONTROL = ['base/', 'proto/', 'daemon/config', 'daemon/channel/channel', 'daemon/channel/cmd', 'daemon/channel/count',
                   'daemon/net/net', 'daemon/cluster/', 'daemon/jobs/', 'daemon/status/', 'daemon/control/']
+# The spawner is a program of its own: daemon/jobs talks to it over a socket. The programs of the launcher share launcher/cli alone;
+# motetctl knows of the daemon what comes as JSON, and no frame or segment.
+LAUNCHER_CLI = ['base/', 'launcher/cli/']
 MAY_INCLUDE = {
     'base/': ['base/'],
     'proto/': ['base/', 'proto/'],
@@ -37,7 +40,11 @@ MAY_INCLUDE = {
     'daemon/net/': DAEMON_NET,
     'daemon/flow/': DAEMON_FLOW,
     'daemon/channel/': DAEMON_CHANNEL,
-    'launcher/': ['base/', 'proto/', 'launcher/'],
+    'daemon/spawner/': ['base/', 'proto/', 'daemon/spawner/'],
+    'launcher/': [],
+    'launcher/cli/': LAUNCHER_CLI,
+    'launcher/mpiexec/': LAUNCHER_CLI + ['proto/', 'launcher/mpiexec/'],
+    'launcher/motetctl/': LAUNCHER_CLI + ['launcher/motetctl/'],
     'client/': CLIENT_TOP + ['client/abi/', 'client/'],
     'client/transport/': CLIENT_BASE,
     'client/process/': CLIENT_CORE,
@@ -62,7 +69,7 @@ ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
 HOMES = {
     'event2/': ['daemon/cluster/', 'daemon/jobs/', 'daemon/status/', 'daemon/control/', 'daemon/main'],
     'rdma/': ['daemon/net/net_ofi', 'daemon/net/ofi_load'],
-    'jansson.h': ['client/coll/table', 'daemon/status/', 'launcher/motetctl'],
+    'jansson.h': ['client/coll/table', 'daemon/status/', 'launcher/motetctl/'],
     'systemd/': ['daemon/control/service', 'daemon/control/journal', 'base/log'],
 }
 
@@ -143,13 +150,22 @@ def self_test():
         'daemon/jobs/a.c': '#include "daemon/channel/tx.h"\n',
         'daemon/net/b.c': '#include <rdma/fabric.h>\n',
         'daemon/channel/c.c': '#include <event2/event.h>\n',
-        'launcher/a.c': '#include "a.h"\n',
-        'launcher/long.c': '\n' * 1000,
+        'daemon/jobs/b.c': '#include "daemon/spawner/reaper.h"\n',
+        'daemon/spawner/a.c': '#include "daemon/jobs/job.h"\n',
+        'launcher/cli/a.c': '#include "launcher/mpiexec/hosts.h"\n',
+        'launcher/mpiexec/a.c': '#include "launcher/motetctl/ask.h"\n',
+        'launcher/motetctl/a.c': '#include "proto/frame.h"\n',
+        'launcher/motetctl/b.c': '#include "b.h"\n',
+        'launcher/mpiexec/b.c': '#include <jansson.h>\n',
+        'launcher/mpiexec/long.c': '\n' * 1000,
     }
     good = {
         'daemon/control/a.c': '#include "daemon/channel/cmd.h"\n#include <event2/event.h>\n',
         'client/coll/a.c': '#include "client/p2p/p2p.h"\n#include "mpi.h"\n#include <string.h>\n',
         'daemon/net/net_ofi.c': '#include <rdma/fabric.h>\n',
+        'daemon/spawner/b.c': '#include "proto/frame.h"\n#include "daemon/spawner/bind.h"\n',
+        'launcher/mpiexec/c.c': '#include "launcher/cli/words.h"\n#include "proto/frame.h"\n',
+        'launcher/motetctl/c.c': '#include "launcher/cli/file.h"\n#include <jansson.h>\n',
         'tests/unit/a.c': '#include "daemon/channel/tx.h"\n',
     }
     licence = '/* SPDX-License-Identifier: BSD-3-Clause */\n'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every MOTET_ variable that the sources read stands in launcher/variables.c, and motet(7) explains it: variables.py ROOT."""
+"""Every MOTET_ variable that the sources read stands in launcher/motetctl/variables.c, and motet(7) explains it: variables.py ROOT."""
 
 import os
 import re
@@ -21,11 +21,11 @@ def main():
                     with open(os.path.join(path, file), encoding='utf-8') as source:
                         for name in READS.findall(source.read()):
                             read.setdefault(name, os.path.relpath(os.path.join(path, file), root))
-    with open(os.path.join(root, 'launcher', 'variables.c'), encoding='utf-8') as file:
+    with open(os.path.join(root, 'launcher', 'motetctl', 'variables.c'), encoding='utf-8') as file:
         table = set(re.findall(r'^    {"(MOTET_\w+)\*?"', file.read(), re.M))
     with open(os.path.join(root, 'doc', 'man', 'motet.7'), encoding='utf-8') as file:
         manual = file.read()
-    wrong = [f'{path} reads {name}, which launcher/variables.c does not have' for name, path in read.items()
+    wrong = [f'{path} reads {name}, which launcher/motetctl/variables.c does not have' for name, path in read.items()
              if name not in table and not ELSEWHERE.match(name)]
     wrong += [f'doc/man/motet.7 does not explain {name}' for name in table if not re.search(rf'{name}\b|{name} Ns', manual)]
     print('\n'.join(wrong))

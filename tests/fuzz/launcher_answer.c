@@ -3,11 +3,11 @@
  * and the kernel's list of sockets, in which private daemons are found. */
 #include <stdio.h>
 
-#include "launcher/motetctl_ask.h"
-#include "launcher/motetctl_doctor.h"
-#include "launcher/motetctl_metrics.h"
-#include "launcher/motetctl_show.h"
-#include "launcher/motetctl_waits.h"
+#include "launcher/motetctl/ask.h"
+#include "launcher/motetctl/doctor.h"
+#include "launcher/motetctl/metrics.h"
+#include "launcher/motetctl/show.h"
+#include "launcher/motetctl/waits.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/launcher_input.h"
 
@@ -24,24 +24,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     FILE *nowhere = fopen("/dev/null", "w");
     json_t *answer = NULL;
 
-    if (motetctl_ask_parse((const char *)data, n, 1, &answer, why, sizeof why) == 0) {
+    if (ask_parse((const char *)data, n, 1, &answer, why, sizeof why) == 0) {
         json_t *rows = json_object_get(answer, "data");
         if (nowhere) {
-            motetctl_show(rows, nowhere);
-            json_t *waits = motetctl_waits(rows, rows, rows, rows);
-            motetctl_waits_show(waits, nowhere);
+            show_data(rows, nowhere);
+            json_t *waits = waits_find(rows, rows, rows, rows);
+            waits_show(waits, nowhere);
             json_decref(waits);
             struct metrics_rows all = {
                 .node = "n", .counters = rows, .nodes = rows, .links = rows, .ranks = rows};
-            motetctl_metrics_print(&all, nowhere);
-            motetctl_doctor_compare(rows, json_object_get(answer, "errors"), 0, 1);
-            motetctl_doctor_show(rows, nowhere);
+            metrics_print(&all, nowhere);
+            doctor_compare(rows, json_object_get(answer, "errors"), 0, 1);
+            doctor_show(rows, nowhere);
         }
         json_decref(answer);
     } else if (!why[0]) {
         abort();
     }
-    motetctl_ask_scan(text, 0, found, NULL);
+    ask_scan(text, 0, found, NULL);
     if (nowhere)
         fclose(nowhere);
     free(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a daemon sends to mpiexec: frames out of a stream, and the messages in them. */
-#include "launcher/session.h"
+#include "launcher/mpiexec/frame_stream.h"
 #include "proto/control.pb-c.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/launcher_input.h"
@@ -27,19 +27,19 @@ static void unpack(uint16_t type, const uint8_t *body, uint32_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct session session = {.fd = -1};
+    struct frame_stream session = {.fd = -1};
     const uint8_t *body;
     uint16_t type;
     uint32_t len;
     size_t total = 0;
 
     bytes_append(&session.in, data, n);
-    while (session_next(&session, &type, &body, &len) > 0) {
+    while (frame_stream_next(&session, &type, &body, &len) > 0) {
         total += len + 8;
         unpack(type, body, len);
     }
     if (total > n)
         abort();
-    session_close(&session);
+    frame_stream_close(&session);
     return 0;
 }

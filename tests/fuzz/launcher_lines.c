@@ -2,7 +2,7 @@
 /* Output of three ranks in pieces: without tags no byte is lost or changed, with tags every line
  * begins with one. The first byte chooses; then each piece is a byte (rank, end or timer) with a
  * length, and its data. */
-#include "launcher/lines.h"
+#include "launcher/mpiexec/lines.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/launcher_input.h"
 

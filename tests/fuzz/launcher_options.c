@@ -2,7 +2,7 @@
 /* The command line of mpiexec, and what is made of it. Arguments are separated by zero bytes. */
 #include <stdio.h>
 
-#include "launcher/submit.h"
+#include "launcher/mpiexec/submit.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/launcher_input.h"
 

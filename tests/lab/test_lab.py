@@ -64,7 +64,7 @@ def test_networks_are_apart_and_a_cut_is_a_cut(wires):
             assert reaches(wires, 'c1', '10.3.0.5'), 'a cut took another network along'
             carrier = wires.on('gw2', 'cat', '/sys/class/net/middle/carrier', check=False).stdout.strip()
             assert carrier == ('1' if words else '0')
-            assert 'x' in wires.status()['picture'].split('middle', 1)[1].splitlines()[0]
+            assert 'x' in wires.status()['drawing'].split('middle', 1)[1].splitlines()[0]
             wires.lab('heal', 'gw2', 'middle')
             assert reaches(wires, 'm1', '10.2.0.5')
     finally:
@@ -185,8 +185,8 @@ def load_modules(installation):
     folder = os.path.join(installation.prefix, 'share', 'motet')
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    from motet_lab import cluster, node, picture  # pylint: disable=import-outside-toplevel,import-error
-    return cluster, node, picture
+    from motet_lab import cluster, drawing, node  # pylint: disable=import-outside-toplevel,import-error
+    return cluster, node, drawing
 
 
 @pytest.mark.parametrize('text, complaint', [
@@ -214,7 +214,7 @@ def test_a_wrong_lab_file_is_refused_with_its_line(installation, tmp_path, text,
 
 
 def test_a_lab_file_becomes_configurations(installation, tmp_path):
-    cluster, node, picture = load_modules(installation)
+    cluster, node, drawing = load_modules(installation)
     file = tmp_path / 'two.lab'
     file.write_text('[network left]\nrate = 1gbit\nnodes = a, gw\n[network right]\nprovider = udp\nnodes = gw b\n'
                     '[motetd]\nmesh.heartbeat = 100ms\n[node gw]\ntransport.blocks_per_channel = 256\n')
@@ -225,5 +225,5 @@ def test_a_lab_file_becomes_configurations(installation, tmp_path):
                  'seeds = 10.2.0.3', '[mesh]\nheartbeat = 100ms', 'blocks_per_channel = 256'):
         assert line in text, text
     assert 'blocks_per_channel' not in node.motetd_conf(plan, plan.node('a'))
-    drawn = picture.draw(plan, cuts={('gw', 'right')}, dead=['b'])
+    drawn = drawing.draw(plan, cuts={('gw', 'right')}, dead=['b'])
     assert '(b)' in drawn and 'x' in drawn.splitlines()[-1] and 'o' in drawn.splitlines()[-1]

@@ -17,7 +17,7 @@ PYTHON = sys.executable
 class Job:
     def __init__(self, mark, args, stdin=subprocess.DEVNULL, **more):
         environment = {"PATH": os.environ["PATH"], "MARK": mark, **more.pop("env", {})}
-        program("daemon/motetd"), program("launcher/motet-spawner")
+        program("daemon/motetd"), program("daemon/spawner/motet-spawner")
         self.process = subprocess.Popen([program("launcher/mpiexec"), "-private", *args], stdin=stdin, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=environment, **more)
 

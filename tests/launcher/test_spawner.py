@@ -18,7 +18,7 @@ class Spawner:
     def __init__(self, mark):
         ours, theirs = socket.socketpair()
         script = 'exec 3<&"$1"; exec "$2"'
-        self.process = subprocess.Popen(["bash", "-c", script, "bash", str(theirs.fileno()), program("launcher/motet-spawner")],
+        self.process = subprocess.Popen(["bash", "-c", script, "bash", str(theirs.fileno()), program("daemon/spawner/motet-spawner")],
                                         pass_fds=[theirs.fileno()], env={"PATH": os.environ["PATH"]})
         theirs.close()
         self.peer = Peer(ours)

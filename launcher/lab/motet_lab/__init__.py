@@ -2,7 +2,7 @@
 """motet-lab: a mixed cluster on one machine, made of network namespaces.
 
 cluster   what a lab file says: nodes, networks, addresses (pure data)
-picture   the cluster drawn with letters (pure)
+drawing   the cluster drawn with letters (pure)
 kernel    the system calls that Python lacks: unshare, setns, mount, prctl
 wiring    bridges, veth pairs, rates, cut and heal
 node      one node's namespaces, its configuration and its daemon

@@ -4,7 +4,7 @@
     motet-lab up FILE|EXAMPLE        bring a lab up: nodes, networks, a motetd on each node
     motet-lab exec NODE -- CMD ...   run a command on a node
     motet-lab shell NODE             a shell on a node
-    motet-lab status                 picture and state of the lab
+    motet-lab status                 drawing and state of the lab
     motet-lab cut NODE NETWORK       pull the cable of a node's NIC (--silent: drop everything, carrier stays)
     motet-lab heal NODE NETWORK      plug it in again
     motet-lab kill NODE              kill -9 the node's daemon (--power: every process of the node)
@@ -98,7 +98,7 @@ def do_up(options):
                 client.ask(name, 'down')
             raise
         print('  all routes are up', flush=True)
-    print_picture(name)
+    print_drawing(name)
     return 0
 
 
@@ -162,8 +162,8 @@ def print_logs(name):
             print(f'    {line}', file=sys.stderr)
 
 
-def print_picture(name):
-    print('\n' + client.ask(name, 'status')[0]['picture'] + '\n', flush=True)
+def print_drawing(name):
+    print('\n' + client.ask(name, 'status')[0]['drawing'] + '\n', flush=True)
 
 
 def enter(name, node_name):
@@ -227,7 +227,7 @@ def do_status(options):
         print(json.dumps(answer))
         return 0
     print(f'lab {name} from {answer["file"]} ({"as root" if answer["mode"] == "root" else "in a user namespace"})\n')
-    print(answer['picture'] + '\n')
+    print(answer['drawing'] + '\n')
     for one in answer['nodes']:
         addresses = ' '.join(f'{network}={address}' + (' (cut)' if network in one['cuts'] else '')
                              for network, address in one['addresses'].items())

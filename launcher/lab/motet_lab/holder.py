@@ -23,7 +23,7 @@ import struct
 import time
 import traceback
 
-from . import kernel, node, picture, status, wiring
+from . import drawing, kernel, node, status, wiring
 
 DRAIN_S = 2.0
 
@@ -134,7 +134,7 @@ class Lab:
         networks = [{'name': n.name, 'provider': n.provider, 'rate': n.rate, 'mtu': n.mtu,
                      'nodes': [m.name for m in n.nodes]} for n in self.cluster.networks]
         return {'lab': self.name, 'file': self.cluster.path, 'mode': self.mode, 'nodes': nodes, 'networks': networks,
-                'notes': sorted(self.notes), 'picture': self.picture()}, []
+                'notes': sorted(self.notes), 'drawing': self.drawing()}, []
 
     def on_processes(self, request):
         return {'processes': self.find(request).processes()}, []
@@ -160,10 +160,10 @@ class Lab:
                 missing.append(f'{name}: no route to {" ".join(sorted(wanted - reached))}')
         return {'missing': missing}, []
 
-    def picture(self):
+    def drawing(self):
         cuts = {(made.node.name, network) for made in self.nodes.values() for network in made.cuts}
         dead = [name for name, made in self.nodes.items() if made.daemon is None] if self.motetd else []
-        return picture.draw(self.cluster, cuts, dead)
+        return drawing.draw(self.cluster, cuts, dead)
 
     def answer(self, line):
         """One request line to (answer, descriptors)."""

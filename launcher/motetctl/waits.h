@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who waits for whom in a job that does not go on: deadlocks, receives whose message is of another
+ * tag, ranks that wait for one that has left. Made from what the daemons show of ranks and queues;
+ * knows no socket. Used by motetctl.
+ *
+ * Idea: a rank that waits can go on if any of the ranks it waits for can (it may have more requests
+ * open than it waits for, so this is the weakest assumption). Ranks that compute can go on. Whoever
+ * is not reached from those by this rule never goes on: that is a deadlock for certain, whatever
+ * the program does (knot detection in the OR model; Knapp, Deadlock Detection in Distributed
+ * Databases, 1987). Circles of which a member has another way out are named apart.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Receives and sends younger than this are ordinary, and a snapshot that is not taken at one moment
+ * may show them askew. */
+#define WAITS_MS 1000
+
+/* `ranks`, `queues`, `communicators`: the rows of these subjects, of any number of jobs; `later`:
+ * the rows of ranks once more, half a second later: who has sent or received meanwhile does not
+ * hang. Returns an array of objects, one for each job with ranks. */
+json_t *waits_find(const json_t *ranks, const json_t *queues, const json_t *communicators,
+                   const json_t *later);
+void waits_show(const json_t *waits, FILE *to);
