@@ -26,7 +26,7 @@ enum calls_state {
     CALLS_N_STATES
 };
 
-/* Collectives count apart by how they are called (client/coll/coll.h). */
+/* Collectives count apart by how they are called (client/coll/family/coll.h). */
 enum calls_form { CALLS_BLOCKING, CALLS_NONBLOCKING, CALLS_PERSISTENT, CALLS_FORMS };
 
 #define CALLS_NO_CONTEXT UINT32_MAX

@@ -13,8 +13,8 @@
  *
  * Steps of all communicators that a slot ever served are numbered upwards without end, so a number
  * never means two things and nothing is cleared when a communicator goes; the members of a new one
- * agree on a number to begin behind (client/coll/shared.c). Readers trust neither length nor place;
- * who writes nonsense harms the ranks of its own job only.
+ * agree on a number to begin behind (client/coll/node/node.c). Readers trust neither length nor
+ * place; who writes nonsense harms the ranks of its own job only.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/check.h"
 
-#include "client/coll/coll.h"
+#include "client/coll/family/coll.h"
 #include "client/object/err.h"
 
 #include <stdio.h>

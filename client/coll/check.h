@@ -17,8 +17,8 @@
 #ifndef MOTET_CLIENT_COLL_CHECK_H
 #define MOTET_CLIENT_COLL_CHECK_H
 
-#include "client/coll/blocks.h"
-#include "client/coll/schedule.h"
+#include "client/coll/schedule/blocks.h"
+#include "client/coll/schedule/schedule.h"
 #include "client/process/phase.h"
 
 enum check_kind {

@@ -7,9 +7,9 @@
  */
 #include "client/abi/semantics.h"
 #include "client/coll/check.h"
-#include "client/coll/coll.h"
-#include "client/coll/inter.h"
-#include "client/coll/request.h"
+#include "client/coll/family/coll.h"
+#include "client/coll/inter/inter.h"
+#include "client/coll/schedule/coll_request.h"
 
 static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
                       struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,

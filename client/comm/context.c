@@ -2,8 +2,8 @@
 #include "client/comm/context.h"
 
 #include "base/hash.h"
-#include "client/coll/coll.h"
-#include "client/coll/shared.h"
+#include "client/coll/family/coll.h"
+#include "client/coll/node/node.h"
 #include "client/object/err.h"
 #include "client/progress/vci.h"
 

@@ -21,14 +21,14 @@
 #ifndef MOTET_CLIENT_COMM_CONTEXT_H
 #define MOTET_CLIENT_COMM_CONTEXT_H
 
-#include "client/coll/schedule.h"
+#include "client/coll/schedule/schedule.h"
 
 #include <stdint.h>
 
 #define CONTEXT_AGAIN SCHEDULE_AGAIN
 
 /* The last two words of a vote, over intracommunicators only: a communicator gets a slot of the
- * exchange along with its id (client/coll/shared.h), and a vci (client/progress/vci.h). */
+ * exchange along with its id (client/coll/node/node.h), and a vci (client/progress/vci.h). */
 struct context_try {
     uint64_t vote[4]; /* free ids offered; the highest bit: the word was not on offer elsewhere,
                          below it vci_offer(); free slots of the exchange: ANDed over the members.

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "client/abi/semantics.h"
-#include "client/coll/coll.h"
+#include "client/coll/family/coll.h"
 #include "client/comm/context.h"
 #include "client/comm/split.h"
 #include "client/object/err.h"

@@ -6,8 +6,8 @@
  * on the context id in a schedule; the id is what it lacks until its request is complete.
  */
 #include "client/abi/semantics.h"
-#include "client/coll/coll.h"
-#include "client/coll/request.h"
+#include "client/coll/family/coll.h"
+#include "client/coll/schedule/coll_request.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
 #include "client/object/attr.h"

@@ -12,8 +12,8 @@
 #include "client/comm/init.h"
 
 #include "client/abi/semantics.h"
-#include "client/coll/coll.h"
-#include "client/coll/select.h"
+#include "client/coll/choice/select.h"
+#include "client/coll/family/coll.h"
 #include "client/comm/context.h"
 #include "client/object/attr.h"
 #include "client/object/comm.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Intercomm_create and MPI_Intercomm_merge. */
 #include "client/abi/semantics.h"
-#include "client/coll/coll.h"
+#include "client/coll/family/coll.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
 #include "client/object/err.h"

@@ -8,8 +8,8 @@
 #include "client/comm/split.h"
 
 #include "client/abi/semantics.h"
-#include "client/coll/coll.h"
-#include "client/coll/inter.h"
+#include "client/coll/family/coll.h"
+#include "client/coll/inter/inter.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
 #include "client/comm/pset.h"

@@ -7,7 +7,7 @@
  * learns the whole graph once and they all compute the same order.
  */
 #include "client/abi/semantics.h"
-#include "client/coll/coll.h"
+#include "client/coll/family/coll.h"
 #include "client/object/err.h"
 #include "client/topo/reorder.h"
 #include "client/topo/topo.h"

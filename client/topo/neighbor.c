@@ -9,8 +9,8 @@
  * exchanged (section 8.6, buffers of periodic dimensions of size 1 and 2).
  */
 #include "client/abi/semantics.h"
-#include "client/coll/coll.h"
-#include "client/coll/request.h"
+#include "client/coll/family/coll.h"
+#include "client/coll/schedule/coll_request.h"
 #include "client/object/err.h"
 #include "client/topo/topo.h"
 

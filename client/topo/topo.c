@@ -3,7 +3,7 @@
 #include "client/topo/topo.h"
 
 #include "client/abi/semantics.h"
-#include "client/coll/coll.h"
+#include "client/coll/family/coll.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
 #include "client/object/err.h"

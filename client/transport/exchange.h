@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One row of steps of the exchange (proto/exchange.h), as a rank of it sees it. The collectives
- * call it (client/coll/schedule.c, shared.c), on the thread that holds the library lock.
+ * call it (client/coll/schedule/schedule.c, shared.c), on the thread that holds the library lock.
  *
  * A step: exchange_take gives its number, in the same order on all members. A member may publish
  * once in it (claim, fill, publish) and read what others published (peek); it finishes the step

@@ -10,7 +10,7 @@
 #include "launcher/motetctl/snapshot.h"
 #include "launcher/motetctl/waits.h"
 
-/* Counts and tags go round (client/coll/coll.c). */
+/* Counts and tags go round (client/coll/family/coll.c). */
 #define ROUND (1 << 24)
 /* So many missing ranks are told what they do. */
 #define MAX_DESCRIBED 3

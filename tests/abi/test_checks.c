@@ -7,7 +7,7 @@
  * come back.
  */
 #include "client/abi/check.h"
-#include "client/coll/op.h"
+#include "client/coll/op/op.h"
 #include "client/datatype/datatype.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"

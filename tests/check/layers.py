@@ -69,7 +69,7 @@ ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
 HOMES = {
     'event2/': ['daemon/cluster/', 'daemon/jobs/', 'daemon/status/', 'daemon/control/', 'daemon/main'],
     'rdma/': ['daemon/net/net_ofi', 'daemon/net/ofi_load'],
-    'jansson.h': ['client/coll/table', 'daemon/status/', 'launcher/motetctl/'],
+    'jansson.h': ['client/coll/choice/table', 'daemon/status/', 'launcher/motetctl/'],
     'systemd/': ['daemon/control/service', 'daemon/control/journal', 'base/log'],
 }
 
@@ -141,7 +141,7 @@ def self_test():
     bad = {
         'base/a.c': '#include "proto/ring.h"\n',
         'proto/a.c': '#include "daemon/config.h"\n',
-        'client/p2p/a.c': '#include "client/coll/coll.h"\n',
+        'client/p2p/a.c': '#include "client/coll/family/coll.h"\n',
         'client/transport/a.c': '#include "client/object/comm.h"\n',
         'client/object/a.c': '#include "daemon/config.h"\n',
         'daemon/net/a.c': '#include "daemon/channel/tx.h"\n',

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "client/abi/semantics.h"
-#include "client/coll/op.h"
+#include "client/coll/op/op.h"
 #include "client/object/err.h"
 
 #define N 37 /* more than a vector register of the smallest type, and odd */

@@ -5,7 +5,7 @@
  * In round k a rank passes all it has (at most 2^k blocks, its own first) to the rank 2^k below.
  * ceil(log2 p) alpha + (p - 1) n beta and two copies, for any p and any block sizes.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void allgather_bruck(struct schedule *s, const struct blocks *recv)
 {

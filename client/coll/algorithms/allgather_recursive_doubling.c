@@ -5,7 +5,7 @@
  * For powers of two: in round k a rank exchanges the 2^k blocks it has with the rank whose number
  * differs in bit k. log2 p alpha + (p - 1) n beta. Regular blocks only.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void allgather_recursive_doubling(struct schedule *s, const struct blocks *recv)
 {

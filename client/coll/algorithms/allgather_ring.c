@@ -6,7 +6,7 @@
  * Each rank passes on to its upper neighbour what it received last. (p - 1)(alpha + n beta), no
  * copy, and only neighbours talk.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void allgather_ring(struct schedule *s, const struct blocks *recv)
 {

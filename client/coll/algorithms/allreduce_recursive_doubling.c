@@ -7,8 +7,8 @@
  * + n beta + n gamma). The combined operand lies in the buffer of the higher half; the two buffers
  * swap roles instead of being copied.
  */
-#include "client/coll/algorithms.h"
-#include "client/coll/fold.h"
+#include "client/coll/algorithms/algorithms.h"
+#include "client/coll/algorithms/fold.h"
 
 void allreduce_recursive_doubling(struct schedule *s, const void *send, void *recv, MPI_Count count,
                                   struct datatype *type, struct op *op)

@@ -6,7 +6,7 @@
  * 2 (p - 1) alpha + 2 (p - 1)/p n beta + (p - 1)/p n gamma for any p, and only neighbours talk. The
  * operand of each block is combined in the order of the ring: for commutative operations only.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 /* Blocks of count / size elements; the first count % size blocks have one more. */
 static MPI_Count first_of(MPI_Count count, int size, int i)

@@ -5,7 +5,7 @@
  * Blocks whose distance has bit k set travel 2^k ranks in round k. log2 p alpha + (p/2) log2 p n
  * beta: each byte moves several times, so for tiny blocks only. Regular blocks only.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void alltoall_bruck(struct schedule *s, const struct blocks *send, const struct blocks *recv)
 {

@@ -5,7 +5,7 @@
  * In round k every rank tells the one 2^k above it and hears from the one 2^k below.
  * ceil(log2 p) rounds, no root, for any p.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void barrier_dissemination(struct schedule *s)
 {

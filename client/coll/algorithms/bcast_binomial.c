@@ -5,7 +5,7 @@
  * The rank that differs from its parent in the lowest set bit receives from it and serves the
  * subtrees below that bit, largest first. ceil(log2 p) (alpha + n beta).
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void bcast_binomial(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
 {

@@ -7,7 +7,7 @@
  * segments of m bytes: for n far above p m it costs one message's time, whatever p; every byte
  * crosses each link of the chain once.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 /* Long enough to hide the latency of a segment behind its transfer, short enough for the
  * second-level cache. */

@@ -7,7 +7,7 @@
  * twice the message for each rank, however many there are. Works on bytes: a noncontiguous buffer
  * is packed once.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 struct cut {
     unsigned char *bytes;

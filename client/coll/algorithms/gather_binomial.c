@@ -5,7 +5,7 @@
  * Over ranks relative to the root, a rank collects the blocks of its subtree as packed bytes, in
  * order, and passes them up in one message. log2 p alpha + (p - 1) n beta.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void gather_binomial(struct schedule *s, const void *send, MPI_Count send_count,
                      struct datatype *send_type, const struct blocks *recv, int root)

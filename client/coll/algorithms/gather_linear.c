@@ -4,7 +4,7 @@
  *
  * Every rank sends to the root. (p - 1) alpha + n beta at the root; no byte is moved twice.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 /* Receives of the root under way at a time: enough to keep every sender busy, few enough for the
  * match queue. */

@@ -3,7 +3,7 @@
 #ifndef MOTET_CLIENT_COLL_ALGORITHMS_OWN_BLOCK_H
 #define MOTET_CLIENT_COLL_ALGORITHMS_OWN_BLOCK_H
 
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 static inline void own_block_copy(struct schedule *s, const struct blocks *send,
                                   const struct blocks *recv)

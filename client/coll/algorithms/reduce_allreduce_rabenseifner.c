@@ -7,8 +7,8 @@
  * for powers of two. Doubling the distance combines neighbours first, so the order of operands is
  * kept; each element is reduced on one rank, so all ranks get the same bits.
  */
-#include "client/coll/algorithms.h"
-#include "client/coll/fold.h"
+#include "client/coll/algorithms/algorithms.h"
+#include "client/coll/algorithms/fold.h"
 
 #define MAX_ROUNDS 31
 

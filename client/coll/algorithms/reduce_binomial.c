@@ -7,7 +7,7 @@
  * + n gamma). Received operands become the accumulator in turn, so that nothing is copied but the
  * result of an odd chain.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 /* Sends the tree's result from its top to the root where they differ. */
 static void hand_to_root(struct schedule *s, const void *result, void *recv, MPI_Count count,

@@ -6,7 +6,7 @@
  * An ordered reduction to rank 0, then a scatter from there: log2 p (alpha + n beta + n gamma),
  * then log2 p alpha + n beta.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void reduce_scatter_by_root(struct schedule *s, const void *send, void *recv,
                             const struct blocks *counts, struct op *op)

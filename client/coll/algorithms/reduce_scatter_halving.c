@@ -7,8 +7,8 @@
  * over halving distances. log2 p alpha + (p - 1)/p n (beta + gamma), for powers of two; others
  * fold. The order of operands is not kept: commutative operations only.
  */
-#include "client/coll/algorithms.h"
-#include "client/coll/fold.h"
+#include "client/coll/algorithms/algorithms.h"
+#include "client/coll/algorithms/fold.h"
 
 /* Elements of the blocks of the ranks that new numbers first..end-1 stand for. */
 static MPI_Count first_of(const struct blocks *counts, const struct fold *f, int new_rank)

@@ -6,7 +6,7 @@
  * In round k each rank gets its block from the rank k below. (p - 1) alpha + (p - 1)/p n (beta +
  * gamma) for any p, no folding and little memory. Commutative operations only.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void reduce_scatter_pairwise(struct schedule *s, const void *send, void *recv,
                              const struct blocks *counts, struct op *op)

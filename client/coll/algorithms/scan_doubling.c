@@ -7,7 +7,7 @@
  * The order of operands is kept. A block that is cut off at the end of the ranks is never needed by
  * a higher one, so any p will do.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 /* `result` gets the operands of all ranks below (and, if inclusive, this one's). */
 void scan_doubling(struct schedule *s, const void *send, void *result, MPI_Count count,

@@ -4,7 +4,7 @@
  *
  * The mirror image of gather's binomial tree. log2 p alpha + (p - 1) n beta.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 void scatter_binomial(struct schedule *s, const struct blocks *send, void *recv,
                       MPI_Count recv_count, struct datatype *recv_type, int root)

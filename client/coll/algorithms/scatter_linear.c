@@ -4,7 +4,7 @@
  *
  * The root sends to every rank. (p - 1) alpha + n beta at the root; no byte is moved twice.
  */
-#include "client/coll/algorithms.h"
+#include "client/coll/algorithms/algorithms.h"
 
 #define WINDOW 64 /* sends of the root under way at a time, as in gather_linear.c */
 

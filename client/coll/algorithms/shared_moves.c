@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives that move data, through the exchange of a node: one step each (long broadcasts: one
+ * per segment). Every rank publishes what others want of it and takes what it wants, so a rank
+ * waits for the others at most once, whatever their number.
+ */
+#include "client/coll/node/node.h"
+
+/* Of a broadcast: short enough for the reader to begin while the root still copies, and for the
+ * second-level cache. */
+static MPI_Count segment_bytes(void)
+{
+    MPI_Count most = shared_max_bytes();
+    return most < 64 * 1024 ? most : 64 * 1024;
+}
+
+/* Everybody shows an empty publication and looks for those of all others. One turn, p^2 reads of a
+ * cache line on the node. */
+void shared_barrier(struct schedule *s)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    schedule_put(s, &sh, NULL, 0, coll_byte(), -1);
+    for (int k = 1; k < size; k++)
+        schedule_await(s, &sh, (rank + k) % size);
+    schedule_finish(s, &sh);
+}
+
+static void bcast_part(struct schedule *s, void *buf, MPI_Count count, struct datatype *type,
+                       int root)
+{
+    struct shared sh = shared_begin(s);
+    if (s->view.rank == root)
+        schedule_put(s, &sh, buf, count, type, -1);
+    else
+        schedule_get(s, &sh, root, SHARED_WHOLE, buf, count, type);
+    schedule_finish(s, &sh);
+}
+
+/* The root copies once, everybody else once, segment by segment; the root runs ahead as far as its
+ * cell has room. */
+void shared_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+{
+    MPI_Count n_bytes = count * type->size, segment = segment_bytes();
+    bool is_root = s->view.rank == root;
+    if (n_bytes <= segment) {
+        bcast_part(s, buf, count, type, root);
+        return;
+    }
+    bool dense = datatype_is_run(type, count);
+    unsigned char *bytes =
+        dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)n_bytes);
+    if (!dense && is_root)
+        schedule_copy(s, buf, count, type, bytes, n_bytes, coll_byte());
+    for (MPI_Count at = 0; at < n_bytes; at += segment)
+        bcast_part(s, bytes + at, n_bytes - at < segment ? n_bytes - at : segment, coll_byte(),
+                   root);
+    if (!dense && !is_root)
+        schedule_copy(s, bytes, n_bytes, coll_byte(), buf, count, type);
+}
+
+/* In the v and w forms the two ranks of a pair know the size of their block and nobody else does:
+ * short blocks go through the exchange, the others as messages, so that every rank chooses alike.
+ * Half of what a publication for everybody could hold, and not more than what two copies through
+ * the node's memory do as fast as one copy between processes. */
+static MPI_Count short_block(const struct schedule *s)
+{
+    struct coll_comm *c = s->view.map ? NULL : s->view.comm->coll;
+    if (c && c->short_block > 0)
+        return c->short_block;
+    MPI_Count limit = (shared_max_bytes() / s->view.size - (MPI_Count)sizeof(uint32_t)) / 2;
+    limit = limit < 4096 ? limit : 4096;
+    if (c)
+        c->short_block = limit;
+    return limit;
+}
+
+/* Every other rank publishes for the root. */
+void shared_gather(struct schedule *s, const void *send, MPI_Count send_count,
+                   struct datatype *send_type, const struct blocks *recv, bool uniform, int root)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    MPI_Count most = uniform ? INT64_MAX : short_block(s);
+    if (rank != root) {
+        MPI_Count n = send_count * send_type->size;
+        bool shows = n <= most;
+        if (n > 0 && shows)
+            schedule_put(s, &sh, send, send_count, send_type, root);
+        schedule_finish(s, &sh);
+        if (!shows)
+            schedule_send(s, send, send_count, send_type, root);
+        return;
+    }
+    for (int i = 0; i < size; i++)
+        if (i != root && !uniform && blocks_bytes(recv, i) > most)
+            schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), i);
+    if (send != MPI_IN_PLACE)
+        schedule_copy(s, send, send_count, send_type, blocks_at(recv, root),
+                      blocks_count(recv, root), blocks_type(recv, root));
+    shared_look_ahead(s, &sh);
+    for (int i = 0; i < size; i++) {
+        MPI_Count n = blocks_bytes(recv, i);
+        if (i != root && n > 0 && n <= most)
+            schedule_get(s, &sh, i, SHARED_WHOLE, blocks_at(recv, i), blocks_count(recv, i),
+                         blocks_type(recv, i));
+    }
+    schedule_finish(s, &sh);
+    schedule_wait(s);
+}
+
+/* Publishes a piece of `longest` bytes for each rank, with the block of no more bytes at its
+ * beginning. */
+static void put_equal_pieces(struct schedule *s, const struct shared *sh, const struct blocks *send,
+                             MPI_Count longest)
+{
+    schedule_claim(s, sh, s->view.size * longest);
+    for (int i = 0; i < s->view.size; i++)
+        if (i != s->view.rank)
+            schedule_fill(s, i * longest, blocks_at(send, i), blocks_count(send, i),
+                          blocks_type(send, i));
+    schedule_publish(s, sh, -1);
+}
+
+/* One block after the other, all of one length: one piece of memory. */
+static bool is_one_run(const struct blocks *send, int n)
+{
+    if (send->types || !send->type->contiguous)
+        return false;
+    MPI_Count count = blocks_count(send, 0),
+              first = send->displs.base ? intvec_at(send->displs, 0) : 0;
+    for (int i = 1; i < n; i++)
+        if (blocks_count(send, i) != count ||
+            (send->displs.base && intvec_at(send->displs, i) != first + i * count))
+            return false;
+    return true;
+}
+
+/* Publishes one rank's short blocks for everybody: as pieces of equal length where that is hardly
+ * longer, so that a reader of a short block touches one cache line, else behind a table of where
+ * each begins. */
+static void put_pieces(struct schedule *s, const struct shared *sh, const struct blocks *send)
+{
+    int size = s->view.size;
+    MPI_Count most = short_block(s), longest = 0, sum = 0;
+    for (int i = 0; i < size; i++) {
+        MPI_Count n = i == s->view.rank ? 0 : blocks_bytes(send, i);
+        longest = n > longest ? n : longest;
+        sum += n;
+    }
+    if (longest <= most && is_one_run(send, size)) {
+        schedule_put(s, sh, blocks_at(send, 0), size * blocks_count(send, 0), send->type, -1);
+        return;
+    }
+    if (longest <= most && size * longest <= sum + size * (MPI_Count)sizeof(uint32_t)) {
+        put_equal_pieces(s, sh, send, longest);
+        return;
+    }
+    uint32_t *table = schedule_temp(s, (size_t)size * sizeof *table);
+    if (!table)
+        return;
+    MPI_Count at = (MPI_Count)((size_t)size * sizeof *table);
+    for (int i = 0; i < size; i++) {
+        MPI_Count n = blocks_bytes(send, i);
+        table[i] = (uint32_t)at;
+        if (i != s->view.rank && n <= most)
+            at += n;
+    }
+    schedule_claim(s, sh,
+                   at % size ? at : at + 1); /* an undivided length says that there is a table */
+    schedule_fill(s, 0, table, (MPI_Count)((size_t)size * sizeof *table), coll_byte());
+    for (int i = 0; i < size; i++) {
+        MPI_Count n = blocks_bytes(send, i);
+        if (i != s->view.rank && n > 0 && n <= most)
+            schedule_fill(s, table[i], blocks_at(send, i), blocks_count(send, i),
+                          blocks_type(send, i));
+    }
+    schedule_publish(s, sh, -1);
+}
+
+/* The root publishes everybody's block. */
+void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
+                    MPI_Count recv_count, struct datatype *recv_type, int root)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    MPI_Count most = uniform ? INT64_MAX : short_block(s);
+    if (rank != root) {
+        MPI_Count n = recv_count * recv_type->size;
+        bool shown = n <= most;
+        if (n > 0 && shown)
+            schedule_get(s, &sh, root, uniform ? rank * n : SHARED_PIECES(size), recv, recv_count,
+                         recv_type);
+        schedule_finish(s, &sh);
+        if (!shown)
+            schedule_recv(s, recv, recv_count, recv_type, root);
+        return;
+    }
+    if (uniform)
+        schedule_put(s, &sh, send->buf, size * send->count, send->type, -1);
+    else
+        put_pieces(s, &sh, send);
+    schedule_finish(s, &sh);
+    for (int i = 0; i < size; i++)
+        if (i != root && !uniform && blocks_bytes(send, i) > most)
+            schedule_isend(s, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i), i);
+    if (recv != MPI_IN_PLACE)
+        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root),
+                      recv, recv_count, recv_type);
+    schedule_wait(s);
+}
+
+/* Everybody publishes the own block and takes all others. */
+void shared_allgather(struct schedule *s, const struct blocks *recv)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    if (blocks_bytes(recv, rank) > 0)
+        schedule_put(s, &sh, blocks_at(recv, rank), blocks_count(recv, rank), recv->type, -1);
+    for (int k = 1; k < size; k++) {
+        int from = (rank + k) % size;
+        if (blocks_bytes(recv, from) > 0)
+            schedule_get(s, &sh, from, SHARED_WHOLE, blocks_at(recv, from),
+                         blocks_count(recv, from), recv->type);
+    }
+    schedule_finish(s, &sh);
+}
+
+/* Everybody publishes all own blocks and takes the one for itself from each other rank; the long
+ * blocks of the v and w forms travel as messages. */
+void shared_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv)
+{
+    struct shared sh = shared_begin(s);
+    int rank = s->view.rank, size = s->view.size;
+    bool regular = !recv->counts.base;
+    MPI_Count most = regular ? INT64_MAX : short_block(s);
+    if (regular) {
+        schedule_put(s, &sh, send->buf, size * send->count, send->type, -1);
+    } else {
+        for (int k = 1; k < size; k++) {
+            int from = (rank - k + size) % size;
+            if (blocks_bytes(recv, from) > most)
+                schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from),
+                               blocks_type(recv, from), from);
+        }
+        put_pieces(s, &sh, send);
+        for (int k = 1; k < size; k++) {
+            int to = (rank + k) % size;
+            if (blocks_bytes(send, to) > most)
+                schedule_isend(s, blocks_at(send, to), blocks_count(send, to),
+                               blocks_type(send, to), to);
+        }
+    }
+    schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank),
+                  blocks_at(recv, rank), blocks_count(recv, rank), blocks_type(recv, rank));
+    for (int k = 1; k < size; k++) {
+        int from = (rank + k) % size;
+        MPI_Count n = blocks_bytes(recv, from);
+        if (n > 0 && n <= most)
+            schedule_get(s, &sh, from, regular ? rank * n : SHARED_PIECES(size),
+                         blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from));
+    }
+    schedule_finish(s, &sh);
+    schedule_wait(s);
+}

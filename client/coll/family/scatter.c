@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Scatter and MPI_Scatterv: choice. */
+#include "client/coll/algorithms/algorithms.h"
+#include "client/coll/choice/select.h"
+#include "client/coll/hierarchy/hierarchy.h"
+#include "client/coll/node/node.h"
+
+void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
+                  MPI_Count recv_count, struct datatype *recv_type, int root)
+{
+    MPI_Count n_bytes = 0;
+    if (uniform) {
+        n_bytes = recv == MPI_IN_PLACE ? blocks_bytes(send, root) : recv_count * recv_type->size;
+        if (n_bytes == 0)
+            return;
+    }
+    switch (select_algorithm(SELECT_SCATTER, s, n_bytes, uniform)) {
+    case SCATTER_NODES:
+        hierarchy_scatter(s, hierarchy_nodes(s), send, recv, recv_count, recv_type, root);
+        break;
+    case SCATTER_NETWORKS:
+        hierarchy_scatter(s, hierarchy_networks(s), send, recv, recv_count, recv_type, root);
+        break;
+    case SCATTER_SHARED:
+        shared_scatter(s, send, uniform, recv, recv_count, recv_type, root);
+        break;
+    case SCATTER_BINOMIAL:
+        scatter_binomial(s, send, recv, recv_count, recv_type, root);
+        break;
+    default:
+        scatter_linear(s, send, recv, recv_count, recv_type, root);
+        break;
+    }
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/coll/schedule/coll_request.h"
+
+#include "client/coll/family/coll.h"
+#include "client/coll/node/node.h"
+#include "client/object/err.h"
+#include "client/progress/async.h"
+#include "client/progress/calls.h"
+#include "client/progress/progress.h"
+
+#include <stdlib.h>
+
+struct coll_request {
+    struct request request;
+    struct schedule *schedule;
+    const char *function;                 /* that made it */
+    struct calls_record *record;          /* while it runs */
+    struct coll_request *next, *previous; /* while it runs */
+};
+
+static struct coll_request *running; /* the most recently started first */
+static int n_running;
+
+static void leave_list(struct coll_request *r)
+{
+    if (r->previous)
+        r->previous->next = r->next;
+    else
+        running = r->next;
+    if (r->next)
+        r->next->previous = r->previous;
+    n_running--;
+    calls_hide(&r->record);
+    async_end();
+}
+
+static int poll_running(void)
+{
+    int n_done = 0;
+    struct coll_request *next;
+    for (struct coll_request *r = running; r; r = next) {
+        int at = r->schedule->next_step;
+        bool done = schedule_advance(r->schedule);
+        next = r->next; /* a step may have polled, and so ended others */
+        n_done += done || r->schedule->next_step != at;
+        if (done) {
+            leave_list(r);
+            request_complete(&r->request, schedule_result(r->schedule));
+        }
+    }
+    return n_done;
+}
+
+/* What the operations of this rank wait for in the exchange. */
+static enum progress_news news(void)
+{
+    enum progress_news most = shared_news();
+    for (const struct coll_request *r = running; r && most != PROGRESS_NEWS; r = r->next) {
+        enum progress_news one = schedule_news(r->schedule);
+        most = one > most ? one : most;
+    }
+    return most;
+}
+
+static void destroy(struct request *request)
+{
+    struct coll_request *r = (struct coll_request *)request;
+    schedule_free(r->schedule);
+    free(r);
+}
+
+/* Runs the first steps at once, so that messages leave and short operations may already be over. */
+static int start(struct request *request)
+{
+    struct coll_request *r = (struct coll_request *)request;
+    schedule_rewind(r->schedule);
+    request_set_complete(&r->request, false);
+    r->request.active = true;
+    if (schedule_advance(r->schedule)) {
+        request_complete(&r->request, schedule_result(r->schedule));
+        return MPI_SUCCESS;
+    }
+    r->previous = NULL;
+    r->next = running;
+    if (running)
+        running->previous = r;
+    running = r;
+    n_running++;
+    enum coll_form form = coll_form_of(r->schedule->tag);
+    if (form < COLL_FORMS)
+        calls_show_running(&r->record, r->function, r->schedule->owner, (enum calls_form)form,
+                           coll_sequence_of(r->schedule->tag));
+    async_begin();
+    return MPI_SUCCESS;
+}
+
+static const struct request_ops nonblocking_ops = {.destroy = destroy};
+static const struct request_ops persistent_ops = {.destroy = destroy, .start = start};
+
+static int make(struct schedule *s, bool persistent, struct coll_request **ret_request)
+{
+    int err = s ? s->err
+                : err_set(MPI_ERR_NO_MEM, "no memory for the schedule of a collective operation");
+    struct coll_request *r = err ? NULL : malloc(sizeof *r);
+    if (!r) {
+        schedule_free(s);
+        return err ? err
+                   : err_set(MPI_ERR_NO_MEM, "no memory for the request of a collective operation");
+    }
+    request_init(&r->request, persistent ? &persistent_ops : &nonblocking_ops, s->owner,
+                 persistent);
+    r->schedule = s;
+    r->function = calls_now.function;
+    r->record = NULL;
+    *ret_request = r;
+    return MPI_SUCCESS;
+}
+
+int coll_request_start(struct schedule *s, struct request **ret_request)
+{
+    struct coll_request *r;
+    int err = make(s, false, &r);
+    if (err)
+        return err;
+    *ret_request = &r->request;
+    return request_publish(start(&r->request), ret_request);
+}
+
+int coll_request_persist(struct schedule *s, struct request **ret_request)
+{
+    struct coll_request *r;
+    int err = make(s, true, &r);
+    if (err)
+        return err;
+    *ret_request = &r->request;
+    return request_publish(MPI_SUCCESS, ret_request);
+}
+
+void coll_request_init(void)
+{
+    progress_register(poll_running, &n_running, false);
+    progress_on_sleep(news);
+}

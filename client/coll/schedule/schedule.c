@@ -1,0 +1,846 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/coll/schedule/schedule.h"
+
+#include "client/coll/family/coll.h"
+#include "client/coll/node/node.h"
+#include "client/object/err.h"
+#include "client/p2p/board.h"
+#include "client/p2p/p2p.h"
+#include "client/progress/vci.h"
+#include "client/transport/exchange.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum step_kind {
+    STEP_SEND,
+    STEP_RECV,
+    STEP_WAIT,
+    STEP_WAIT_ONE,
+    STEP_COPY,
+    STEP_REDUCE,
+    STEP_CLAIM,
+    STEP_FILL,
+    STEP_PUBLISH,
+    STEP_GET,
+    STEP_GET_REDUCE,
+    STEP_AWAIT,
+    STEP_FINISH,
+    STEP_CALL,
+    STEP_JUDGE
+};
+
+struct schedule_step {
+    enum step_kind kind;
+    int peer; /* communicator rank; number of the post for STEP_WAIT_ONE; label for STEP_CALL;
+                 member of the exchange */
+    int tag;
+    struct comm *comm;
+    const void *in;
+    void *out;
+    MPI_Count in_count, out_count;
+    struct datatype *in_type, *out_type;
+    struct op *op;
+    int (*fn)(void *arg);
+    struct shared shared;
+    int self;      /* own place, for tables of offsets */
+    MPI_Count off; /* in a publication; its bytes for STEP_CLAIM */
+};
+
+struct schedule_temp {
+    struct schedule_temp *next;
+    _Alignas(64) unsigned char bytes[];
+};
+
+/* ---- life ---- */
+
+static void init(struct schedule *s, struct comm *comm, bool recording)
+{
+    s->view =
+        (struct schedule_view){.comm = comm, .rank = comm->rank, .size = comm->size, .map = NULL};
+    s->tag = 0;
+    s->err = MPI_SUCCESS;
+    s->detail = 0;
+    s->recording = recording;
+    s->broken = s->repeats = false;
+    s->n_pending = 0;
+    s->max_pending = SCHEDULE_INLINE_PENDING;
+    s->pending = s->inline_pending;
+    s->temps = NULL;
+    s->scratch_used = 0;
+    s->place = NULL;
+    s->steps = NULL;
+    s->n_steps = s->max_steps = 0;
+    s->n_posts = 0;
+    s->next_step = 0;
+    s->record = NULL;
+    s->advancing = false;
+}
+
+static void note(struct schedule *s, int err)
+{
+    if (err != MPI_SUCCESS && s->err == MPI_SUCCESS) {
+        s->err = err;
+        err_stow(err, &s->detail);
+    }
+}
+
+void schedule_no_memory(struct schedule *s)
+{
+    s->broken = true;
+    note(s, err_set(MPI_ERR_NO_MEM,
+                    "a collective operation found no memory for its temporary buffers"));
+}
+
+static void release_temps(struct schedule *s)
+{
+    while (s->temps) {
+        struct schedule_temp *next = s->temps->next;
+        free(s->temps);
+        s->temps = next;
+    }
+}
+
+void schedule_begin(struct schedule *s, struct comm *comm, int tag)
+{
+    init(s, comm, false);
+    s->tag = tag;
+}
+
+int schedule_end(struct schedule *s)
+{
+    if (s->n_pending > 0)
+        schedule_wait(s);
+    if (s->temps)
+        release_temps(s);
+    if (s->pending != s->inline_pending)
+        free(s->pending);
+    return schedule_result(s);
+}
+
+int schedule_result(struct schedule *s)
+{
+    if (__builtin_expect(s->err != MPI_SUCCESS, 0))
+        err_unstow(s->err, &s->detail);
+    return s->err;
+}
+
+struct schedule *schedule_new(struct comm *comm, int tag)
+{
+    struct schedule *s = malloc(sizeof *s);
+    if (!s)
+        return NULL;
+    init(s, comm, true);
+    s->tag = tag;
+    comm_ref(comm);
+    s->owner = comm;
+    return s;
+}
+
+void schedule_free(struct schedule *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < s->n_steps; i++) {
+        struct schedule_step *step = &s->steps[i];
+        if (step->in_type)
+            type_unref(step->in_type);
+        if (step->out_type)
+            type_unref(step->out_type);
+        if (step->op)
+            op_unref(step->op);
+    }
+    free(s->steps);
+    release_temps(s);
+    if (s->pending != s->inline_pending)
+        free(s->pending);
+    comm_unref(s->owner);
+    free(s);
+}
+
+struct schedule_view schedule_enter(struct schedule *s, struct schedule_view view)
+{
+    struct schedule_view old = s->view;
+    s->view = view;
+    return old;
+}
+
+void *schedule_temp(struct schedule *s, size_t n_bytes)
+{
+    if (!s->recording && n_bytes <= SCHEDULE_SCRATCH_BYTES - s->scratch_used) {
+        void *p = s->scratch + s->scratch_used;
+        s->scratch_used += (n_bytes + 15) & ~(size_t)15;
+        if (s->scratch_used > SCHEDULE_SCRATCH_BYTES)
+            s->scratch_used = SCHEDULE_SCRATCH_BYTES;
+        return p;
+    }
+    struct schedule_temp *temp = NULL;
+    if (n_bytes <= SIZE_MAX / 2)
+        temp = aligned_alloc(64, (sizeof *temp + n_bytes + 63) & ~(size_t)63);
+    if (!temp) {
+        schedule_no_memory(s);
+        return NULL;
+    }
+    temp->next = s->temps;
+    s->temps = temp;
+    return temp->bytes;
+}
+
+void *schedule_temp_typed(struct schedule *s, MPI_Count count, const struct datatype *type)
+{
+    MPI_Count low = 0, high = 0;
+    if (count > 0)
+        datatype_span(type, count, &low, &high);
+    void *p = schedule_temp(s, (size_t)(high - low));
+    return p ? (void *)((uintptr_t)p - (uintptr_t)low) : NULL;
+}
+
+/* ---- recording ---- */
+
+static struct schedule_step *record(struct schedule *s, enum step_kind kind)
+{
+    if (s->n_steps == s->max_steps) {
+        int max = s->max_steps ? 2 * s->max_steps : 8;
+        struct schedule_step *steps = realloc(s->steps, (size_t)max * sizeof *steps);
+        if (!steps) {
+            schedule_no_memory(s);
+            return NULL;
+        }
+        s->steps = steps;
+        s->max_steps = max;
+    }
+    struct schedule_step *step = &s->steps[s->n_steps++];
+    *step = (struct schedule_step){.kind = kind, .tag = s->tag};
+    return step;
+}
+
+static struct datatype *hold_type(struct datatype *type)
+{
+    type_ref(type);
+    return type;
+}
+
+/* ---- carrying out ---- */
+
+static inline int comm_rank_of(const struct schedule *s, int view_rank)
+{
+    return s->view.map ? s->view.map[view_rank] : view_rank;
+}
+
+/* Room for more than n pending requests; false: no memory. A recorded schedule does this while it
+ * is recorded, so that its run never allocates. */
+static bool reserve_pending(struct schedule *s, int n)
+{
+    if (n < s->max_pending)
+        return true;
+    int max = 2 * s->max_pending;
+    struct request **pending = malloc((size_t)max * sizeof(struct request *));
+    if (!pending)
+        return false;
+    memcpy(pending, s->pending, (size_t)s->n_pending * sizeof(struct request *));
+    if (s->pending != s->inline_pending)
+        free(s->pending);
+    s->pending = pending;
+    s->max_pending = max;
+    return true;
+}
+
+static struct schedule_step *record_post(struct schedule *s, enum step_kind kind)
+{
+    if (!reserve_pending(s, s->n_posts)) {
+        schedule_no_memory(s);
+        return NULL;
+    }
+    return record(s, kind);
+}
+
+static void post_send(struct schedule *s, struct comm *comm, const void *buf, MPI_Count count,
+                      struct datatype *type, int peer, int tag)
+{
+    if (!reserve_pending(s, s->n_pending)) {
+        schedule_no_memory(s);
+        return;
+    }
+    struct request *r = NULL;
+    note(s, p2p_isend(buf, count, type, peer, tag, comm, P2P_CONTEXT_COLL, P2P_STANDARD, &r));
+    s->pending[s->n_pending++] = r;
+}
+
+static void post_recv(struct schedule *s, struct comm *comm, void *buf, MPI_Count count,
+                      struct datatype *type, int peer, int tag)
+{
+    if (!reserve_pending(s, s->n_pending)) {
+        schedule_no_memory(s);
+        return;
+    }
+    struct request *r = NULL;
+    note(s, p2p_irecv(buf, count, type, peer, tag, comm, P2P_CONTEXT_COLL, &r));
+    s->pending[s->n_pending++] = r;
+}
+
+static void carry_out_copy(const void *src, MPI_Count src_count, struct datatype *src_type,
+                           void *dst, MPI_Count dst_count, struct datatype *dst_type)
+{
+    MPI_Count n_bytes = src_count * src_type->size;
+    /* One address with two types is two places when displacements are addresses (MPI_BOTTOM). */
+    if ((src == dst && src_type == dst_type) || n_bytes == 0)
+        return;
+    if (datatype_is_run(src_type, src_count) && datatype_is_run(dst_type, dst_count) &&
+        n_bytes <= dst_count * dst_type->size)
+        memcpy(datatype_run_start(dst_type, dst), datatype_run_start(src_type, src),
+               (size_t)n_bytes);
+    else
+        datatype_copy(src, src_count, src_type, dst, dst_count, dst_type);
+}
+
+/* ---- the calls of the algorithms ---- */
+
+void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
+                   int to)
+{
+    if (s->recording) {
+        schedule_isend(s, buf, count, type, to);
+        schedule_wait(s);
+    } else if (to >= 0 && !s->broken) {
+        note(s, p2p_send(buf, count, type, comm_rank_of(s, to), s->tag, s->view.comm,
+                         P2P_CONTEXT_COLL, P2P_STANDARD));
+    }
+}
+
+void schedule_recv(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int from)
+{
+    if (s->recording) {
+        schedule_irecv(s, buf, count, type, from);
+        schedule_wait(s);
+    } else if (from >= 0 && !s->broken) {
+        note(s, p2p_recv(buf, count, type, comm_rank_of(s, from), s->tag, s->view.comm,
+                         P2P_CONTEXT_COLL, MPI_STATUS_IGNORE));
+    }
+}
+
+void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount,
+                       struct datatype *stype, int to, void *rbuf, MPI_Count rcount,
+                       struct datatype *rtype, int from)
+{
+    if (to < 0) {
+        schedule_recv(s, rbuf, rcount, rtype, from);
+    } else if (from < 0) {
+        schedule_send(s, sbuf, scount, stype, to);
+    } else if (s->recording) {
+        schedule_irecv(s, rbuf, rcount, rtype, from);
+        schedule_isend(s, sbuf, scount, stype, to);
+        schedule_wait(s);
+    } else if (!s->broken) {
+        note(s, p2p_sendrecv(sbuf, scount, stype, comm_rank_of(s, to), s->tag, rbuf, rcount, rtype,
+                             comm_rank_of(s, from), s->tag, s->view.comm, P2P_CONTEXT_COLL,
+                             MPI_STATUS_IGNORE));
+    }
+}
+
+int schedule_isend(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
+                   int to)
+{
+    if (to < 0 || s->broken)
+        return -1;
+    if (!s->recording) {
+        post_send(s, s->view.comm, buf, count, type, comm_rank_of(s, to), s->tag);
+        return s->n_pending - 1;
+    }
+    struct schedule_step *step = record_post(s, STEP_SEND);
+    if (!step)
+        return -1;
+    step->peer = comm_rank_of(s, to);
+    step->comm = s->view.comm;
+    step->in = buf;
+    step->in_count = count;
+    step->in_type = hold_type(type);
+    return s->n_posts++;
+}
+
+int schedule_irecv(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int from)
+{
+    if (from < 0 || s->broken)
+        return -1;
+    if (!s->recording) {
+        post_recv(s, s->view.comm, buf, count, type, comm_rank_of(s, from), s->tag);
+        return s->n_pending - 1;
+    }
+    struct schedule_step *step = record_post(s, STEP_RECV);
+    if (!step)
+        return -1;
+    step->peer = comm_rank_of(s, from);
+    step->comm = s->view.comm;
+    step->out = buf;
+    step->out_count = count;
+    step->out_type = hold_type(type);
+    return s->n_posts++;
+}
+
+static void finish_one(struct schedule *s, int id)
+{
+    struct request *r = s->pending[id];
+    s->pending[id] = NULL;
+    if (r)
+        note(s, request_wait(r, MPI_STATUS_IGNORE));
+}
+
+static void finish_all(struct schedule *s)
+{
+    for (int i = 0; i < s->n_pending; i++)
+        finish_one(s, i);
+    s->n_pending = 0;
+}
+
+void schedule_wait(struct schedule *s)
+{
+    if (!s->recording) {
+        finish_all(s);
+    } else if (s->n_posts > 0 && !s->broken) {
+        record(s, STEP_WAIT);
+        s->n_posts = 0;
+    }
+}
+
+void schedule_wait_one(struct schedule *s, int id)
+{
+    if (id < 0)
+        return;
+    if (!s->recording) {
+        finish_one(s, id);
+    } else if (!s->broken) {
+        struct schedule_step *step = record(s, STEP_WAIT_ONE);
+        if (step)
+            step->peer = id;
+    }
+}
+
+void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count,
+                   struct datatype *src_type, void *dst, MPI_Count dst_count,
+                   struct datatype *dst_type)
+{
+    if (s->broken || (src == dst && src_type == dst_type))
+        return;
+    if (!s->recording) {
+        carry_out_copy(src, src_count, src_type, dst, dst_count, dst_type);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_COPY);
+    if (!step)
+        return;
+    step->in = src;
+    step->in_count = src_count;
+    step->in_type = hold_type(src_type);
+    step->out = dst;
+    step->out_count = dst_count;
+    step->out_type = hold_type(dst_type);
+}
+
+void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count count,
+                     struct datatype *type, struct op *op)
+{
+    if (s->broken || count == 0)
+        return;
+    if (!s->recording) {
+        note(s, op_apply(op, in, inout, count, type));
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_REDUCE);
+    if (!step)
+        return;
+    step->in = in;
+    step->out = inout;
+    step->out_count = count;
+    step->out_type = hold_type(type);
+    op_ref(op);
+    step->op = op;
+}
+
+int schedule_label(struct schedule *s)
+{
+    s->repeats = true;
+    return s->n_steps;
+}
+
+void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int label)
+{
+    assert(s->recording);
+    struct schedule_step *step = s->broken ? NULL : record(s, STEP_CALL);
+    if (!step)
+        return;
+    step->fn = fn;
+    step->out = arg;
+    step->peer = label;
+}
+
+/* ---- the exchange ---- */
+
+/* Room for the publication; false: not yet. */
+static bool try_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes)
+{
+    s->place = exchange_claim(sh->exchange, sh->step, (uint32_t)n_bytes);
+    return s->place != NULL;
+}
+
+static void carry_out_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count,
+                           struct datatype *type)
+{
+    carry_out_copy(buf, count, type, s->place + off, count * type->size, coll_byte());
+}
+
+/* The piece of a publication that a step wants: its address and bytes. */
+static const unsigned char *piece_of(struct schedule *s, const unsigned char *published,
+                                     uint32_t len, MPI_Count off, int self, MPI_Count want,
+                                     MPI_Count *ret_bytes)
+{
+    *ret_bytes = want;
+    if (off == SHARED_WHOLE) {
+        if ((MPI_Count)len > want)
+            note(s, err_set(MPI_ERR_TRUNCATE,
+                            "a collective operation met %u bytes where %lld were expected", len,
+                            (long long)want));
+        else
+            *ret_bytes = len;
+        return published;
+    }
+    if (off < SHARED_WHOLE) {
+        uint32_t n_pieces = (uint32_t)(SHARED_WHOLE - off), at = UINT32_MAX;
+        if (len % n_pieces == 0)
+            at = want <= (MPI_Count)(len / n_pieces) ? (uint32_t)self * (len / n_pieces) : len;
+        else if (((uint32_t)self + 1) * sizeof at <= len)
+            memcpy(&at, published + (uint32_t)self * sizeof at, sizeof at);
+        off = at;
+    }
+    if (off + want > (MPI_Count)len) {
+        note(s, err_set(MPI_ERR_TRUNCATE,
+                        "a collective operation met %u bytes where at least %lld were expected",
+                        len, (long long)(off + want)));
+        *ret_bytes = 0;
+        return published;
+    }
+    return published + off;
+}
+
+static void carry_out_get(struct schedule *s, const unsigned char *published, uint32_t len,
+                          MPI_Count off, int self, void *buf, MPI_Count count,
+                          struct datatype *type)
+{
+    MPI_Count n_bytes;
+    const unsigned char *piece =
+        piece_of(s, published, len, off, self, count * type->size, &n_bytes);
+    carry_out_copy(piece, n_bytes, coll_byte(), buf, count, type);
+}
+
+static void carry_out_get_reduce(struct schedule *s, const unsigned char *published, uint32_t len,
+                                 MPI_Count off, void *inout, MPI_Count count, struct datatype *type,
+                                 struct op *op)
+{
+    MPI_Count n_bytes;
+    const unsigned char *piece = piece_of(s, published, len, off, 0, count * type->size, &n_bytes);
+    if (n_bytes < count * type->size)
+        count = type->size ? n_bytes / type->size : 0;
+    if (type->contiguous) {
+        const void *in = (const void *)((uintptr_t)piece - (uintptr_t)type->true_lb);
+        note(s, op_apply(op, in, inout, count, type));
+        return;
+    }
+    void *in = schedule_temp_typed(s, count, type);
+    if (!in)
+        return;
+    carry_out_copy(piece, n_bytes, coll_byte(), in, count, type);
+    note(s, op_apply(op, in, inout, count, type));
+}
+
+void schedule_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        if (!try_claim(s, sh, n_bytes))
+            s->place = shared_wait_room(sh, (uint32_t)n_bytes);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_CLAIM);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->off = n_bytes;
+}
+
+void schedule_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count,
+                   struct datatype *type)
+{
+    if (s->broken || count == 0)
+        return;
+    if (!s->recording) {
+        carry_out_fill(s, off, buf, count, type);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_FILL);
+    if (!step)
+        return;
+    step->off = off;
+    step->in = buf;
+    step->in_count = count;
+    step->in_type = hold_type(type);
+}
+
+void schedule_publish(struct schedule *s, const struct shared *sh, int to)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        exchange_publish(sh->exchange, sh->step, to);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_PUBLISH);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->peer = to;
+}
+
+void schedule_put(struct schedule *s, const struct shared *sh, const void *buf, MPI_Count count,
+                  struct datatype *type, int to)
+{
+    schedule_claim(s, sh, count * type->size);
+    schedule_fill(s, 0, buf, count, type);
+    schedule_publish(s, sh, to);
+}
+
+void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *buf,
+                  MPI_Count count, struct datatype *type)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        uint32_t len;
+        const void *published = shared_wait_for(sh, member, &len);
+        carry_out_get(s, published, len, off, s->view.rank, buf, count, type);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_GET);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->peer = member;
+    step->self = s->view.rank;
+    step->off = off;
+    step->out = buf;
+    step->out_count = count;
+    step->out_type = hold_type(type);
+}
+
+void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member, MPI_Count off,
+                         void *inout, MPI_Count count, struct datatype *type, struct op *op)
+{
+    if (s->broken || count == 0)
+        return;
+    if (!s->recording) {
+        uint32_t len;
+        const void *published = shared_wait_for(sh, member, &len);
+        carry_out_get_reduce(s, published, len, off, inout, count, type, op);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_GET_REDUCE);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->peer = member;
+    step->off = off;
+    step->out = inout;
+    step->out_count = count;
+    step->out_type = hold_type(type);
+    op_ref(op);
+    step->op = op;
+}
+
+void schedule_await(struct schedule *s, const struct shared *sh, int member)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        uint32_t len;
+        shared_wait_for(sh, member, &len);
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_AWAIT);
+    if (!step)
+        return;
+    step->shared = *sh;
+    step->peer = member;
+}
+
+void schedule_finish(struct schedule *s, const struct shared *sh)
+{
+    if (!s->recording) {
+        exchange_finish(sh->exchange, sh->step); /* in the order of steps: always counted */
+        return;
+    }
+    struct schedule_step *step = s->broken ? NULL : record(s, STEP_FINISH);
+    if (step)
+        step->shared = *sh;
+}
+
+/* Carries out a step that looks at another member's publication; false: it is not there yet. */
+static bool run_shared_step(struct schedule *s, const struct schedule_step *step)
+{
+    uint32_t len;
+    const void *published =
+        exchange_peek(step->shared.exchange, (uint32_t)step->peer, step->shared.step, &len);
+    if (!published)
+        return false;
+    if (step->kind == STEP_GET)
+        carry_out_get(s, published, len, step->off, step->self, step->out, step->out_count,
+                      step->out_type);
+    else if (step->kind == STEP_GET_REDUCE)
+        carry_out_get_reduce(s, published, len, step->off, step->out, step->out_count,
+                             step->out_type, step->op);
+    return true;
+}
+
+enum progress_news schedule_news(struct schedule *s)
+{
+    if (s->next_step >= s->n_steps)
+        return PROGRESS_NO_NEWS;
+    const struct schedule_step *step = &s->steps[s->next_step];
+    uint32_t len;
+    switch (step->kind) {
+    case STEP_GET:
+    case STEP_GET_REDUCE:
+    case STEP_AWAIT:
+        if (exchange_peek(step->shared.exchange, (uint32_t)step->peer, step->shared.step, &len))
+            return PROGRESS_NEWS;
+        shared_show(&step->shared, step->peer, &s->record);
+        return PROGRESS_NO_NEWS;
+    case STEP_CLAIM:
+    case STEP_FINISH:
+        return PROGRESS_SOON;
+    default:
+        return PROGRESS_NO_NEWS;
+    }
+}
+
+void schedule_judge(struct schedule *s, int (*fn)(void *arg), void *arg)
+{
+    if (s->broken)
+        return;
+    if (!s->recording) {
+        int err = fn(arg);
+        note(s, err);
+        s->broken = err != MPI_SUCCESS;
+        return;
+    }
+    struct schedule_step *step = record(s, STEP_JUDGE);
+    if (!step)
+        return;
+    step->fn = fn;
+    step->out = arg;
+}
+
+/* The rest is not carried out, but its steps of the exchange are counted. */
+static void skip_the_rest(struct schedule *s)
+{
+    for (; s->next_step + 1 < s->n_steps; s->next_step++) {
+        const struct schedule_step *step = &s->steps[s->next_step + 1];
+        if (step->kind == STEP_FINISH)
+            exchange_finish(step->shared.exchange, step->shared.step);
+    }
+}
+
+/* ---- running a recorded schedule ---- */
+
+static bool all_complete(const struct schedule *s)
+{
+    for (int i = 0; i < s->n_pending; i++)
+        if (s->pending[i] && !request_is_complete(s->pending[i]))
+            return false;
+    return true;
+}
+
+/* Carries out one step; false when it has to wait. */
+static bool run_step(struct schedule *s, const struct schedule_step *step)
+{
+    switch (step->kind) {
+    case STEP_SEND:
+        post_send(s, step->comm, step->in, step->in_count, step->in_type, step->peer, step->tag);
+        break;
+    case STEP_RECV:
+        post_recv(s, step->comm, step->out, step->out_count, step->out_type, step->peer, step->tag);
+        break;
+    case STEP_WAIT:
+        if (!all_complete(s))
+            return false;
+        finish_all(s);
+        break;
+    case STEP_WAIT_ONE:
+        if (s->pending[step->peer] && !request_is_complete(s->pending[step->peer]))
+            return false;
+        finish_one(s, step->peer);
+        break;
+    case STEP_COPY:
+        carry_out_copy(step->in, step->in_count, step->in_type, step->out, step->out_count,
+                       step->out_type);
+        break;
+    case STEP_REDUCE:
+        note(s, op_apply(step->op, step->in, step->out, step->out_count, step->out_type));
+        break;
+    case STEP_CLAIM:
+        return try_claim(s, &step->shared, step->off);
+    case STEP_FILL:
+        carry_out_fill(s, step->off, step->in, step->in_count, step->in_type);
+        break;
+    case STEP_PUBLISH:
+        exchange_publish(step->shared.exchange, step->shared.step, step->peer);
+        break;
+    case STEP_GET:
+    case STEP_GET_REDUCE:
+    case STEP_AWAIT:
+        return run_shared_step(s, step);
+    case STEP_FINISH:
+        return exchange_finish(step->shared.exchange, step->shared.step);
+    case STEP_CALL: {
+        int rc = step->fn(step->out);
+        if (rc == SCHEDULE_AGAIN) {
+            s->next_step = step->peer - 1; /* the caller adds one */
+            break;
+        }
+        note(s, rc);
+        break;
+    }
+    case STEP_JUDGE: {
+        int err = step->fn(step->out);
+        note(s, err);
+        if (err)
+            skip_the_rest(s);
+        break;
+    }
+    }
+    return true;
+}
+
+bool schedule_advance(struct schedule *s)
+{
+    if (s->advancing)
+        return false;
+    s->advancing = true;
+    int first = s->next_step;
+    while (s->next_step < s->n_steps && run_step(s, &s->steps[s->next_step]))
+        s->next_step++;
+    bool at_end = s->next_step == s->n_steps && all_complete(s);
+    if (at_end)
+        finish_all(s);
+    if (s->record && (at_end || s->next_step != first))
+        board_hide(vci_table[0].engine, &s->record); /* what it waited for has come */
+    s->advancing = false;
+    return at_end;
+}
+
+void schedule_rewind(struct schedule *s)
+{
+    assert(s->n_pending == 0);
+    s->next_step = 0;
+    s->err = MPI_SUCCESS;
+    s->detail = 0;
+}

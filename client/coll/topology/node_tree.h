@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A tree over the nodes of a group of processes: along the networks, and within each network by
+ * halves, or in a chain.
+ *
+ * Where levels.h says how networks hang together, this says for each node which other node it takes
+ * from and gives to, so that a payload which runs along the tree crosses each border between two
+ * networks once. It begins at the root's node, or outside the group: at a node from which several
+ * of its branches may start. By halves, each node has at most log2 nodes children in its network,
+ * and a subtree within a network is a row of its nodes; in a chain, which is for long payloads,
+ * nodes have as few neighbours as may be.
+ *
+ * Used by ordered.c, flood.c and the collectives of intercommunicators, with the library lock held.
+ */
+#ifndef MOTET_CLIENT_COLL_TOPOLOGY_NODE_TREE_H
+#define MOTET_CLIENT_COLL_TOPOLOGY_NODE_TREE_H
+
+#include "client/coll/family/coll.h"
+#include "client/coll/topology/node_groups.h"
+
+#define SPAN_TOP (-1)
+
+struct span {
+    const struct coll_comm *shape;
+    int *parent; /* [n_nodes] node; SPAN_TOP: the root's, or one that speaks with the source outside
+                  */
+    int *order;  /* [n_nodes] each node behind its parent */
+    int height;  /* edges from a top to the farthest node */
+};
+
+/* From a node, over the groups of the levels. False: no memory, and s says so. */
+bool span_of_root(struct schedule *s, struct levels *levels, int root_node, struct span *ret_span);
+/* From a node, in chains, for blocks of each node's own. */
+bool span_of_chains(struct schedule *s, struct levels *levels, int root_node,
+                    struct span *ret_span);
+/* From a node of the job, over the networks of a shape; NULL: there was no memory for it. */
+bool span_from(struct schedule *s, const struct coll_comm *shape, int job_node,
+               struct span *ret_span);
+
+/* The children of a node, or with SPAN_TOP the tops; those in other networks, and those with most
+ * behind them, come first. NULL: no memory. */
+int *span_children(struct schedule *s, const struct span *span, int node, int *ret_n);
+
+#endif
