@@ -62,8 +62,8 @@ static bool has_left(const struct buffer_pool *pool, uint64_t end)
 static void leave_pool(struct object *object)
 {
     struct request *r = (struct request *)object;
-    struct buffered *m =
-        (struct buffered *)((uint8_t *)transfer_of(r)->buf - offsetof(struct buffered, data));
+    struct buffered *m = (struct buffered *)((uint8_t *)transfer_of(r)->buffer.base -
+                                             offsetof(struct buffered, data));
     struct buffer_pool *pool = m->pool;
 
     pool->used -= m->cost;
@@ -160,14 +160,13 @@ static struct buffer_pool *pool_for(const struct comm *comm)
     return comm->session && comm->session->buffer ? comm->session->buffer : process_pool;
 }
 
-static int send_buffered(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
-                         struct comm *comm)
+static int send_buffered(struct buffer message, struct envelope to)
 {
-    struct buffer_pool *pool = pool_for(comm);
-    MPI_Count n_bytes = count * type->size;
+    struct buffer_pool *pool = pool_for(to.comm);
+    MPI_Count n_bytes = message.count * message.type->size;
     MPI_Count cost = n_bytes + MESSAGE_OVERHEAD;
 
-    if (dest == MPI_PROC_NULL)
+    if (to.rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
     if (!pool)
         return err_set(MPI_ERR_BUFFER, "no buffer is attached");
@@ -182,11 +181,11 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
                            (long long)pool->size);
     }
     struct buffered *m = malloc(sizeof *m + (size_t)n_bytes);
-    struct engine *e = engine_of(comm);
+    struct engine *e = engine_of(to.comm);
     engine_enter(e);
     struct transfer *t =
-        m ? transfer_new(TRANSFER_SEND, m->data, n_bytes, datatype_from_handle(MPI_BYTE), dest, tag,
-                         comm, P2P_CONTEXT_USER, false)
+        m ? transfer_new(TRANSFER_SEND, buffer_of(m->data, n_bytes, datatype_from_handle(MPI_BYTE)),
+                         to, false)
           : NULL;
     if (!t) {
         engine_leave(e);
@@ -194,7 +193,7 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
         return err_set(MPI_ERR_NO_MEM, "no memory for a buffered message of %lld bytes",
                        (long long)n_bytes);
     }
-    transfer_pack_all(type, count, buf, m->data, (size_t)n_bytes);
+    transfer_pack_all(&message, m->data, (size_t)n_bytes);
     m->pool = pool;
     m->number = pool->n_messages++;
     m->cost = cost;
@@ -210,13 +209,13 @@ static int send_buffered(const void *buf, MPI_Count count, struct datatype *type
 int mpi_bsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
               struct comm *comm)
 {
-    return send_buffered(buf, count, datatype, dest, tag, comm);
+    return send_buffered(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag));
 }
 
 int mpi_ibsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
                struct comm *comm, struct request **ret_request)
 {
-    int err = send_buffered(buf, count, datatype, dest, tag, comm);
+    int err = send_buffered(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag));
 
     err = err ? err : request_new_complete(comm, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, ret_request);
     return request_publish(err, ret_request);
@@ -225,17 +224,15 @@ int mpi_ibsend(const void *buf, MPI_Count count, struct datatype *datatype, int 
 /* A persistent buffered send: each start is one buffered send, complete at once. */
 struct bsend_request {
     struct request base;
-    const void *buf;
-    MPI_Count count;
-    struct datatype *type;
-    int dest, tag;
+    struct buffer message;
+    struct envelope to;
 };
 
 static void bsend_destroy(struct request *r)
 {
     struct bsend_request *b = (struct bsend_request *)r;
 
-    type_unref(b->type);
+    type_unref(b->message.type);
     comm_unref(b->base.comm);
     free(b);
 }
@@ -243,7 +240,7 @@ static void bsend_destroy(struct request *r)
 static int bsend_start(struct request *r)
 {
     struct bsend_request *b = (struct bsend_request *)r;
-    int err = send_buffered(b->buf, b->count, b->type, b->dest, b->tag, b->base.comm);
+    int err = send_buffered(b->message, b->to);
 
     if (!err) {
         r->active = true;
@@ -264,11 +261,8 @@ int mpi_bsend_init(const void *buf, MPI_Count count, struct datatype *datatype, 
     request_init(&b->base, &bsend_ops, comm, true);
     comm_ref(comm);
     type_ref(datatype);
-    b->buf = buf;
-    b->count = count;
-    b->type = datatype;
-    b->dest = dest;
-    b->tag = tag;
+    b->message = buffer_of(buf, count, datatype);
+    b->to = envelope_user(comm, dest, tag);
     *ret_request = &b->base;
     return request_publish(MPI_SUCCESS, ret_request);
 }

@@ -40,7 +40,7 @@ struct engine {
 
     /* transfer.c */
     struct pool_chunk *chunks;
-    struct transfer *free_transfers; /* linked through `buf` */
+    struct transfer *free_transfers; /* linked through `buffer.base` */
 
     /* rendezvous.c */
     struct rendezvous_number *numbers;

@@ -11,7 +11,7 @@
 #include "client/p2p/rendezvous.h"
 
 /* The fields of a slot, read once. */
-struct envelope {
+struct incoming {
     struct engine *engine;
     uint32_t src_world;
     uint32_t context;
@@ -27,7 +27,7 @@ struct envelope {
  * is first (peer_deinit). */
 struct early_message {
     struct list link;
-    struct envelope envelope;
+    struct incoming incoming;
     uint8_t payload[];
 };
 
@@ -63,12 +63,12 @@ static inline void deliver_eager(struct transfer *t, uint32_t src_world, int32_t
     int error = transfer_check_length(t, len);
     if (__builtin_expect(len > t->bytes, 0))
         len = (uint32_t)t->bytes;
-    transfer_unpack_all(t->type, t->count, t->buf, payload, len);
+    transfer_unpack_all(&t->buffer, payload, len);
     t->base.bytes = len;
     transfer_complete(t, error);
 }
 
-static bool split_rts(const struct envelope *e, struct msg_rts *ret_rts, const void **ret_first,
+static bool split_rts(const struct incoming *e, struct msg_rts *ret_rts, const void **ret_first,
                       uint32_t *ret_len)
 {
     if (e->len < sizeof *ret_rts)
@@ -79,7 +79,7 @@ static bool split_rts(const struct envelope *e, struct msg_rts *ret_rts, const v
     return ret_rts->bytes <= INT64_MAX && *ret_len <= ret_rts->bytes;
 }
 
-static void keep_unexpected(const struct envelope *e)
+static void keep_unexpected(const struct incoming *e)
 {
     const void *body = e->payload;
     uint32_t len = e->len;
@@ -106,7 +106,7 @@ static void keep_unexpected(const struct envelope *e)
     board_show_unexpected(e->engine, u);
 }
 
-static void arrived(const struct envelope *e)
+static void arrived(const struct incoming *e)
 {
     struct transfer *t = match_arrived(&e->engine->match, e->context, e->source, e->tag);
 
@@ -129,7 +129,7 @@ static void arrived(const struct envelope *e)
     }
 }
 
-static void keep_early(struct peer *p, const struct envelope *e)
+static void keep_early(struct peer *p, const struct incoming *e)
 {
     struct early_message *m = malloc(sizeof *m + e->len);
 
@@ -138,12 +138,12 @@ static void keep_early(struct peer *p, const struct envelope *e)
                 transport_self.world_rank, e->len, e->src_world);
         abort();
     }
-    m->envelope = *e;
+    m->incoming = *e;
     memcpy(m->payload, e->payload, e->len);
     /* From the back: most overtake few. */
     struct list *where = &p->early;
     while (where->prev != &p->early &&
-           (int32_t)(list_entry(where->prev, struct early_message, link)->envelope.order -
+           (int32_t)(list_entry(where->prev, struct early_message, link)->incoming.order -
                      e->order) > 0)
         where = where->prev;
     list_insert_before(where, &m->link);
@@ -151,7 +151,7 @@ static void keep_early(struct peer *p, const struct envelope *e)
 
 /* Restores the order in which a remote rank sent (MPI-5.0 section 3.5, nonovertaking): the daemon
  * delivers each message once but lets packets of different ways overtake one another. */
-static void in_order(const struct envelope *e)
+static void in_order(const struct incoming *e)
 {
     struct peer *p = peer_get(e->engine, e->src_world);
     struct list *first;
@@ -165,17 +165,17 @@ static void in_order(const struct envelope *e)
     arrived(e);
     while ((first = list_first(&p->early)) != NULL) {
         struct early_message *m = list_entry(first, struct early_message, link);
-        if (m->envelope.order != p->order_in)
+        if (m->incoming.order != p->order_in)
             break;
         list_remove(&m->link);
         p->order_in++;
-        m->envelope.payload = m->payload;
-        arrived(&m->envelope);
+        m->incoming.payload = m->payload;
+        arrived(&m->incoming);
         free(m);
     }
 }
 
-static void on_credit(const struct envelope *e)
+static void on_credit(const struct incoming *e)
 {
     struct peer *p = peer_get(e->engine, e->src_world);
     struct msg_credit credit;
@@ -189,7 +189,7 @@ static void on_credit(const struct envelope *e)
 static void any_message(struct engine *engine, uint32_t src_world, const struct ring_slot *slot,
                         uint8_t kind, uint32_t len, const void *payload)
 {
-    struct envelope e = {
+    struct incoming e = {
         .engine = engine,
         .src_world = src_world,
         .context = slot->context,
@@ -261,7 +261,8 @@ void inbound_take_own(struct transfer *t, struct transfer *send)
 {
     matched(t, transport_self.world_rank, send->base.comm->rank, send->tag);
     int error = transfer_check_length(t, send->bytes);
-    t->base.bytes = datatype_copy(send->buf, send->count, send->type, t->buf, t->count, t->type);
+    t->base.bytes = datatype_copy(send->buffer.base, send->buffer.count, send->buffer.type,
+                                  t->buffer.base, t->buffer.count, t->buffer.type);
     transfer_complete(t, error);
     transfer_complete(send, MPI_SUCCESS);
 }

@@ -98,7 +98,8 @@ static bool help(struct transfer *t)
         return false;
     }
     size_t len, off = chunk_at(t->bytes, chunk, &len);
-    struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off,
+    struct iovec local = {.iov_base =
+                              (char *)datatype_run_start(t->buffer.type, t->buffer.base) + off,
                           .iov_len = len};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)(target + off), .iov_len = len};
     ssize_t put =
@@ -122,7 +123,8 @@ static bool read_chunk(const struct transfer *t, const struct peer *p, uint64_t 
                        uint32_t chunk)
 {
     size_t len, off = chunk_at(t->total, chunk, &len);
-    struct iovec local = {.iov_base = (char *)datatype_run_start(t->type, t->buf) + off,
+    struct iovec local = {.iov_base =
+                              (char *)datatype_run_start(t->buffer.type, t->buffer.base) + off,
                           .iov_len = len};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)(address + off), .iov_len = len};
 
@@ -148,7 +150,7 @@ bool joint_receive(struct transfer *t, struct peer *p, const struct msg_rts *rts
     struct queue_record *r = board_of(transport_world(p->world)->local, rts->record);
     uint32_t n = n_chunks(t->total), own = 0, chunk;
 
-    if (!r || t->moved > 0 || !datatype_is_run(t->type, t->count) || n < 2)
+    if (!r || t->moved > 0 || !datatype_is_run(t->buffer.type, t->buffer.count) || n < 2)
         return false;
     chunk = atomic_fetch_add_explicit(&r->joint_next, 1, memory_order_relaxed);
     /* The first chunk shows whether this is permitted at all, before the sender is let in. */
@@ -159,7 +161,7 @@ bool joint_receive(struct transfer *t, struct peer *p, const struct msg_rts *rts
     t->joint_address = rts->address;
     /* release: pairs with the acquire in help. */
     atomic_store_explicit(&r->joint_target,
-                          (uint64_t)(uintptr_t)datatype_run_start(t->type, t->buf),
+                          (uint64_t)(uintptr_t)datatype_run_start(t->buffer.type, t->buffer.base),
                           memory_order_release);
     while ((chunk = atomic_fetch_add_explicit(&r->joint_next, 1, memory_order_relaxed)) < n) {
         /* What was readable a moment ago fails only if the sender is dying, and the job with it. */

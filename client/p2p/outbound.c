@@ -73,9 +73,8 @@ static inline void publish(struct peer *p, struct ring_producer *ring, struct ri
     ring_publish(ring);
 }
 
-static inline bool try_eager(struct peer *p, const void *buf, MPI_Count bytes,
-                             const struct datatype *type, MPI_Count count, const struct comm *comm,
-                             uint32_t context, int tag)
+static inline bool try_eager(struct peer *p, const struct buffer *message, MPI_Count bytes,
+                             uint32_t context, int32_t source, int32_t tag)
 {
     void *payload;
 
@@ -88,19 +87,18 @@ static inline bool try_eager(struct peer *p, const void *buf, MPI_Count bytes,
     struct ring_slot *slot = ring_claim(ring, (uint32_t)bytes, &payload);
     if (!slot)
         return false;
-    transfer_pack_all(type, count, buf, payload, (size_t)bytes);
+    transfer_pack_all(message, payload, (size_t)bytes);
     p->eager_out += (uint64_t)bytes + PEER_EAGER_OVERHEAD;
     count_sent(p->engine, (uint64_t)bytes);
-    publish(p, ring, slot, MSG_EAGER, context, comm->rank, tag);
+    publish(p, ring, slot, MSG_EAGER, context, source, tag);
     return true;
 }
 
-bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes,
-                        const struct datatype *type, MPI_Count count, const struct comm *comm,
-                        uint32_t context, int tag)
+bool outbound_try_eager(struct peer *p, const struct buffer *message, MPI_Count bytes,
+                        uint32_t context, int32_t source, int32_t tag)
 {
     /* Nothing overtakes what waits. */
-    return list_empty(&p->pending) && try_eager(p, buf, bytes, type, count, comm, context, tag);
+    return list_empty(&p->pending) && try_eager(p, message, bytes, context, source, tag);
 }
 
 /* Publishes the announcement of a large or synchronous message. False: no room. */
@@ -118,9 +116,9 @@ static bool try_announce(struct peer *p, struct transfer *t)
     if (fits && allowed && t->mode == P2P_SYNCHRONOUS) {
         rts.flags |= MSG_RTS_SYNC;
         first = (uint32_t)t->bytes;
-    } else if (p->local && !p->no_readv && t->type->contiguous) {
+    } else if (p->local && !p->no_readv && t->buffer.type->contiguous) {
         rts.flags |= MSG_RTS_SAME_NODE;
-        rts.address = (uint64_t)(uintptr_t)datatype_run_start(t->type, t->buf);
+        rts.address = (uint64_t)(uintptr_t)datatype_run_start(t->buffer.type, t->buffer.base);
     } else if (!p->local && p->eager_out + p->eager_limit <= PEER_EAGER_ALLOWANCE) {
         /* The first packet's worth rides along: it covers half of the round trip that the grant
          * takes. */
@@ -137,7 +135,7 @@ static bool try_announce(struct peer *p, struct transfer *t)
     if (rts.flags & MSG_RTS_SAME_NODE)
         rts.record = joint_offer(t);
     memcpy(payload, &rts, sizeof rts);
-    type_cursor_init(&t->cursor, t->type, t->count, t->buf);
+    type_cursor_init(&t->cursor, t->buffer.type, t->buffer.count, t->buffer.base);
     if (first > 0)
         type_cursor_pack(&t->cursor, (uint8_t *)payload + sizeof rts, first);
     t->moved = t->granted = first;
@@ -153,7 +151,7 @@ static bool try_announce(struct peer *p, struct transfer *t)
 static bool try_send(struct peer *p, struct transfer *t)
 {
     if (t->mode != P2P_SYNCHRONOUS &&
-        try_eager(p, t->buf, t->bytes, t->type, t->count, t->base.comm, t->context, t->tag)) {
+        try_eager(p, &t->buffer, t->bytes, t->context, t->base.comm->rank, t->tag)) {
         transfer_complete(t, MPI_SUCCESS);
         return true;
     }

@@ -21,10 +21,9 @@ int outbound_poll(struct engine *e);
 void outbound_send(struct peer *p, struct transfer *t);
 
 /* The short path of blocking sends: publishes a dense message that fits, or returns false having
- * done nothing. */
-bool outbound_try_eager(struct peer *p, const void *buf, MPI_Count bytes,
-                        const struct datatype *type, MPI_Count count, const struct comm *comm,
-                        uint32_t context, int tag);
+ * done nothing. context and source: what the receiver matches. */
+bool outbound_try_eager(struct peer *p, const struct buffer *message, MPI_Count bytes,
+                        uint32_t context, int32_t source, int32_t tag);
 
 /* Sends PULL, FIN or CREDIT; payload of at most 16 bytes. */
 void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void *payload,

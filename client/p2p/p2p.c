@@ -31,14 +31,12 @@ static int wait_for(struct transfer *t, MPI_Status *status)
     return request_wait(&t->base, status);
 }
 
-static int send_slow(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
-                     struct comm *comm, enum p2p_context context, enum p2p_mode mode, bool sole)
+static int send_slow(struct buffer message, struct envelope to, enum p2p_mode mode, bool sole)
 {
-    struct engine *e = engine_of(comm);
+    struct engine *e = engine_of(to.comm);
 
     engine_enter(e);
-    struct transfer *t =
-        transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
+    struct transfer *t = transfer_new(TRANSFER_SEND, message, to, false);
     if (t) {
         t->mode = (uint8_t)mode;
         t->blocking = true;
@@ -50,45 +48,41 @@ static int send_slow(const void *buf, MPI_Count count, struct datatype *type, in
 }
 
 /* The short path: the message leaves at once, without a request, or nothing was done. */
-static inline bool send_short(const void *buf, MPI_Count count, struct datatype *type, int dest,
-                              int tag, struct comm *comm, enum p2p_context context)
+static inline bool send_short(const struct buffer *message, const struct envelope *to)
 {
-    if (__builtin_expect(dest < 0, 0))
+    if (__builtin_expect(to->rank < 0, 0))
         return false;
-    uint32_t world = (uint32_t)comm_peers(comm)->procs[dest];
+    uint32_t world = (uint32_t)comm_peers(to->comm)->procs[to->rank];
     if (world == transport_self.world_rank)
         return false;
-    struct engine *e = engine_of(comm);
+    struct engine *e = engine_of(to->comm);
     engine_enter(e);
-    bool sent = outbound_try_eager(peer_get(e, world), buf, count * type->size, type, count, comm,
-                                   comm->context_id + context, tag);
+    bool sent =
+        outbound_try_eager(peer_get(e, world), message, message->count * message->type->size,
+                           to->comm->context_id + to->context, to->comm->rank, to->tag);
     engine_leave(e);
     return sent;
 }
 
-int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
-             struct comm *comm, enum p2p_context context, enum p2p_mode mode)
+int p2p_send(struct buffer message, struct envelope to, enum p2p_mode mode)
 {
-    if (__builtin_expect(mode != P2P_SYNCHRONOUS, 1) &&
-        send_short(buf, count, type, dest, tag, comm, context))
+    if (__builtin_expect(mode != P2P_SYNCHRONOUS, 1) && send_short(&message, &to))
         return MPI_SUCCESS;
-    return send_slow(buf, count, type, dest, tag, comm, context, mode, context == P2P_CONTEXT_USER);
+    return send_slow(message, to, mode, to.context == P2P_CONTEXT_USER);
 }
 
-int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
-              struct comm *comm, enum p2p_context context, enum p2p_mode mode,
+int p2p_isend(struct buffer message, struct envelope to, enum p2p_mode mode,
               struct request **ret_request)
 {
-    struct engine *e = engine_of(comm);
+    struct engine *e = engine_of(to.comm);
 
     if (__builtin_expect(mode != P2P_SYNCHRONOUS && e->shares_sent, 1) &&
-        send_short(buf, count, type, dest, tag, comm, context)) {
+        send_short(&message, &to)) {
         *ret_request = &e->sent;
         return MPI_SUCCESS;
     }
     engine_enter(e);
-    struct transfer *t =
-        transfer_new(TRANSFER_SEND, (void *)buf, count, type, dest, tag, comm, context, false);
+    struct transfer *t = transfer_new(TRANSFER_SEND, message, to, false);
     if (t) {
         t->mode = (uint8_t)mode;
         transfer_start_send(t);
@@ -100,14 +94,12 @@ int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest,
 }
 
 /* A receive is posted: `blocking` if the caller will wait inside the library. NULL: no memory. */
-static struct transfer *post(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
-                             struct comm *comm, enum p2p_context context, bool blocking)
+static struct transfer *post(struct buffer room, struct envelope from, bool blocking)
 {
-    struct engine *e = engine_of(comm);
+    struct engine *e = engine_of(from.comm);
 
     engine_enter(e);
-    struct transfer *t =
-        transfer_new(TRANSFER_RECV, buf, count, type, source, tag, comm, context, false);
+    struct transfer *t = transfer_new(TRANSFER_RECV, room, from, false);
     if (t) {
         t->blocking = blocking;
         transfer_start_recv(t);
@@ -118,18 +110,16 @@ static struct transfer *post(void *buf, MPI_Count count, struct datatype *type, 
     return t;
 }
 
-int p2p_recv(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
-             struct comm *comm, enum p2p_context context, MPI_Status *status)
+int p2p_recv(struct buffer room, struct envelope from, MPI_Status *status)
 {
-    struct transfer *t = post(buf, count, type, source, tag, comm, context, true);
+    struct transfer *t = post(room, from, true);
 
     return t ? wait_for(t, status) : no_memory();
 }
 
-int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
-              struct comm *comm, enum p2p_context context, struct request **ret_request)
+int p2p_irecv(struct buffer room, struct envelope from, struct request **ret_request)
 {
-    struct transfer *t = post(buf, count, type, source, tag, comm, context, false);
+    struct transfer *t = post(room, from, false);
 
     if (!t)
         return no_memory();
@@ -137,20 +127,17 @@ int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int
     return MPI_SUCCESS;
 }
 
-int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int dest, int stag,
-                 void *rbuf, MPI_Count rcount, struct datatype *rtype, int source, int rtag,
-                 struct comm *comm, enum p2p_context context, MPI_Status *status)
+int p2p_sendrecv(struct buffer message, struct envelope to, struct buffer room,
+                 struct envelope from, MPI_Status *status)
 {
     /* A short message leaves first: posting the receive then costs the time in which the other
      * side's is on its way. */
-    bool sent = send_short(sbuf, scount, stype, dest, stag, comm, context);
-    struct transfer *recv = post(rbuf, rcount, rtype, source, rtag, comm, context, true);
+    bool sent = send_short(&message, &to);
+    struct transfer *recv = post(room, from, true);
 
     if (!recv)
         return no_memory();
-    int send_err =
-        sent ? MPI_SUCCESS
-             : send_slow(sbuf, scount, stype, dest, stag, comm, context, P2P_STANDARD, false);
+    int send_err = sent ? MPI_SUCCESS : send_slow(message, to, P2P_STANDARD, false);
     int recv_err = wait_for(recv, status);
     return send_err ? send_err : recv_err;
 }

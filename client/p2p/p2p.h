@@ -16,33 +16,25 @@
 
 #include <stdbool.h>
 
+#include "client/datatype/buffer.h"
 #include "client/datatype/datatype.h"
 #include "client/object/comm.h"
+#include "client/p2p/envelope.h"
 #include "client/progress/request.h"
 
-enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY };
-
-/* Added to comm->context_id: traffic inside the library never meets the user's. */
-enum p2p_context { P2P_CONTEXT_USER = 0, P2P_CONTEXT_COLL = 1, P2P_CONTEXT_PARTITIONED = 2 };
-
 /*
- * dest/source: rank in comm_peers(comm), or MPI_PROC_NULL; source may be MPI_ANY_SOURCE, tag of a
- * receive MPI_ANY_TAG. Arguments have been checked by the caller (the bindings, for user calls).
+ * Arguments have been checked by the caller (the bindings, for user calls).
  * Errors: MPI_ERR_NO_MEM, MPI_ERR_TRUNCATE (receive, with a detail text), MPI_ERR_OTHER when the
  * destination cannot be reached.
  */
-int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
-             struct comm *comm, enum p2p_context context, enum p2p_mode mode);
-int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
-              struct comm *comm, enum p2p_context context, enum p2p_mode mode,
+int p2p_send(struct buffer message, struct envelope to, enum p2p_mode mode);
+int p2p_isend(struct buffer message, struct envelope to, enum p2p_mode mode,
               struct request **ret_request);
-int p2p_recv(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
-             struct comm *comm, enum p2p_context context, MPI_Status *status);
-int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
-              struct comm *comm, enum p2p_context context, struct request **ret_request);
-int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int dest, int stag,
-                 void *rbuf, MPI_Count rcount, struct datatype *rtype, int source, int rtag,
-                 struct comm *comm, enum p2p_context context, MPI_Status *status);
+int p2p_recv(struct buffer room, struct envelope from, MPI_Status *status);
+int p2p_irecv(struct buffer room, struct envelope from, struct request **ret_request);
+/* Both in one communicator. */
+int p2p_sendrecv(struct buffer message, struct envelope to, struct buffer room,
+                 struct envelope from, MPI_Status *status);
 
 /* Set-up after job_attach and end before job_detach. 0 or an MPI error class. */
 int p2p_init(void);

@@ -33,11 +33,9 @@ struct partitioned {
     struct request base;
     struct list link; /* in `running` between start and completion */
     bool sending;
-    uint8_t *buf;
-    MPI_Count count; /* elements of one of this side's partitions */
-    struct datatype *type;
-    int n_partitions; /* of this side */
-    int peer, tag;
+    struct buffer partition; /* the first of this side's; the others follow it */
+    int n_partitions;        /* of this side */
+    struct envelope with;
     int first_tag;
 
     int error; /* that no start can heal: the two sides do not fit */
@@ -61,22 +59,20 @@ static int n_running;
  * way. */
 static void announcement_destroy(struct request *r)
 {
-    free(transfer_of(r)->buf);
+    free(transfer_of(r)->buffer.base);
     transfer_destroy(r);
 }
 
 static const struct request_ops announcement_ops = {.destroy = announcement_destroy};
 
-static struct transfer *new_announcement(enum transfer_dir dir, int peer, int tag,
-                                         struct comm *comm)
+static struct transfer *new_announcement(enum transfer_dir dir, struct envelope with)
 {
     struct announcement *a = calloc(1, sizeof *a);
-    struct engine *e = engine_of(comm);
+    struct engine *e = engine_of(with.comm);
 
     engine_enter(e);
-    struct transfer *t = a ? transfer_new(dir, a, sizeof *a, datatype_from_handle(MPI_BYTE), peer,
-                                          tag, comm, P2P_CONTEXT_PARTITIONED, false)
-                           : NULL;
+    struct buffer room = buffer_of(a, sizeof *a, datatype_from_handle(MPI_BYTE));
+    struct transfer *t = a ? transfer_new(dir, room, with, false) : NULL;
 
     if (t)
         t->base.ops = &announcement_ops;
@@ -104,18 +100,18 @@ static int take_tags(int n, int *ret_first)
 static int post_part(struct partitioned *p, int i)
 {
     MPI_Count first_byte = i * p->part_bytes;
-    struct datatype *type = p->type;
-    void *buf = p->staging + first_byte;
-    MPI_Count count = p->part_bytes;
+    struct datatype *type = p->partition.type;
+    struct envelope from = p->with;
+    struct buffer room;
 
-    if (p->staging) {
-        type = datatype_from_handle(MPI_BYTE);
-    } else {
-        count = type->size ? p->part_bytes / type->size : 0;
-        buf = datatype_at(type, p->buf, type->size ? first_byte / type->size : 0);
-    }
-    return p2p_irecv(buf, count, type, p->peer, p->first_tag + i, p->base.comm,
-                     P2P_CONTEXT_PARTITIONED, &p->parts[i]);
+    if (p->staging)
+        room = buffer_of(p->staging + first_byte, p->part_bytes, datatype_from_handle(MPI_BYTE));
+    else
+        room = buffer_of(
+            datatype_at(type, p->partition.base, type->size ? first_byte / type->size : 0),
+            type->size ? p->part_bytes / type->size : 0, type);
+    from.tag = p->first_tag + i;
+    return p2p_irecv(room, from, &p->parts[i]);
 }
 
 static int post_parts(struct partitioned *p)
@@ -131,8 +127,8 @@ static int post_parts(struct partitioned *p)
 /* The announcement has come. */
 static int meet(struct partitioned *p)
 {
-    struct announcement a = *(const struct announcement *)p->setup->buf;
-    MPI_Count room = p->n_partitions * p->count * p->type->size;
+    struct announcement a = *(const struct announcement *)p->setup->buffer.base;
+    MPI_Count room = p->n_partitions * p->partition.count * p->partition.type->size;
 
     request_finish(&p->setup->base, MPI_STATUS_IGNORE);
     p->setup = NULL;
@@ -142,8 +138,9 @@ static int meet(struct partitioned *p)
         return err_set(
             MPI_ERR_TRUNCATE,
             "a partitioned send of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
-            (long long)(a.n_parts * a.part_bytes), p->tag, p->peer, (long long)room);
-    bool within_elements = p->type->size > 0 && a.part_bytes % p->type->size != 0;
+            (long long)(a.n_parts * a.part_bytes), p->with.tag, p->with.rank, (long long)room);
+    bool within_elements =
+        p->partition.type->size > 0 && a.part_bytes % p->partition.type->size != 0;
     p->parts = calloc((size_t)a.n_parts + 1, sizeof(struct request *));
     if (within_elements)
         p->staging = malloc((size_t)(a.n_parts * a.part_bytes));
@@ -157,7 +154,8 @@ static void unpack_part(const struct partitioned *p, int i)
 {
     struct type_cursor cursor;
 
-    type_cursor_init(&cursor, p->type, p->n_partitions * p->count, p->buf);
+    type_cursor_init(&cursor, p->partition.type, p->n_partitions * p->partition.count,
+                     p->partition.base);
     type_cursor_seek(&cursor, i * p->part_bytes);
     type_cursor_unpack(&cursor, p->staging + i * p->part_bytes, (size_t)p->part_bytes);
 }
@@ -189,8 +187,8 @@ static void end(struct partitioned *p)
     list_remove(&p->link);
     n_running--;
     if (!p->sending) {
-        p->base.source = p->peer;
-        p->base.tag = p->peer == MPI_PROC_NULL ? MPI_ANY_TAG : p->tag;
+        p->base.source = p->with.rank;
+        p->base.tag = p->with.rank == MPI_PROC_NULL ? MPI_ANY_TAG : p->with.tag;
         p->base.bytes = p->n_parts * p->part_bytes;
     }
     request_complete(&p->base, p->error);
@@ -238,7 +236,7 @@ static void destroy(struct request *r)
     if (p->setup)
         request_release(&p->setup->base); /* stays posted: the announcement that belongs to it must
                                              meet no other receive */
-    type_unref(p->type);
+    type_unref(p->partition.type);
     comm_unref(p->base.comm);
     free(p->parts);
     free(p->staging);
@@ -256,7 +254,7 @@ static int start(struct request *r)
     p->posted = false;
     list_append(&running, &p->link);
     n_running++;
-    if (p->peer == MPI_PROC_NULL)
+    if (p->with.rank == MPI_PROC_NULL)
         end(p);
     else
         advance(p);
@@ -265,21 +263,21 @@ static int start(struct request *r)
 
 static const struct request_ops partitioned_ops = {.destroy = destroy, .start = start};
 
-static int init(bool sending, void *buf, int partitions, MPI_Count count, struct datatype *type,
-                int peer, int tag, struct comm *comm, struct request **ret_request)
+static int partitioned_init(bool sending, struct buffer partition, int n_partitions,
+                            struct envelope with, struct request **ret_request)
 {
     int first_tag = 0;
-    int err = sending ? take_tags(partitions, &first_tag) : MPI_SUCCESS;
+    int err = sending ? take_tags(n_partitions, &first_tag) : MPI_SUCCESS;
 
     if (err)
         return err;
     struct partitioned *p = calloc(1, sizeof *p);
     struct transfer *setup = NULL;
     if (p && sending)
-        p->parts = calloc((size_t)partitions + 1, sizeof(struct request *));
-    if (p && peer != MPI_PROC_NULL)
-        setup = new_announcement(sending ? TRANSFER_SEND : TRANSFER_RECV, peer, tag, comm);
-    if (!p || (sending && !p->parts) || (peer != MPI_PROC_NULL && !setup)) {
+        p->parts = calloc((size_t)n_partitions + 1, sizeof(struct request *));
+    if (p && with.rank != MPI_PROC_NULL)
+        setup = new_announcement(sending ? TRANSFER_SEND : TRANSFER_RECV, with);
+    if (!p || (sending && !p->parts) || (with.rank != MPI_PROC_NULL && !setup)) {
         if (setup) {
             request_set_complete(&setup->base, true);
             request_release(&setup->base);
@@ -287,33 +285,30 @@ static int init(bool sending, void *buf, int partitions, MPI_Count count, struct
         if (p)
             free(p->parts);
         free(p);
-        return err_set(MPI_ERR_NO_MEM, "no memory for a request of %d partitions", partitions);
+        return err_set(MPI_ERR_NO_MEM, "no memory for a request of %d partitions", n_partitions);
     }
-    request_init(&p->base, &partitioned_ops, comm, true);
-    comm_ref(comm);
-    type_ref(type);
+    request_init(&p->base, &partitioned_ops, with.comm, true);
+    comm_ref(with.comm);
+    type_ref(partition.type);
     list_init(&p->link);
     p->sending = sending;
-    p->buf = buf;
-    p->count = count;
-    p->type = type;
-    p->n_partitions = partitions;
-    p->peer = peer;
-    p->tag = tag;
+    p->partition = partition;
+    p->n_partitions = n_partitions;
+    p->with = with;
     p->first_tag = first_tag;
-    p->part_bytes = count * type->size;
-    engine_enter(engine_of(comm));
+    p->part_bytes = partition.count * partition.type->size;
+    engine_enter(engine_of(with.comm));
     if (sending && setup) {
-        p->n_parts = partitions;
-        *(struct announcement *)setup->buf =
-            (struct announcement){p->part_bytes, partitions, first_tag};
+        p->n_parts = n_partitions;
+        *(struct announcement *)setup->buffer.base =
+            (struct announcement){p->part_bytes, n_partitions, first_tag};
         transfer_start_send(setup);
         request_release(&setup->base);
     } else if (setup) {
         p->setup = setup;
         transfer_start_recv(setup);
     }
-    engine_leave(engine_of(comm));
+    engine_leave(engine_of(with.comm));
     progress_register(poll_running, &n_running, false);
     *ret_request = &p->base;
     return request_publish(MPI_SUCCESS, ret_request);
@@ -324,14 +319,16 @@ int mpi_psend_init(const void *buf, int partitions, MPI_Count count, struct data
                    struct request **ret_request)
 {
     (void)info; /* no hints are known */
-    return init(true, (void *)buf, partitions, count, datatype, dest, tag, comm, ret_request);
+    return partitioned_init(true, buffer_of(buf, count, datatype), partitions,
+                            envelope_of(comm, dest, tag, P2P_CONTEXT_PARTITIONED), ret_request);
 }
 
 int mpi_precv_init(void *buf, int partitions, MPI_Count count, struct datatype *datatype, int dest,
                    int tag, struct comm *comm, struct info *info, struct request **ret_request)
 {
     (void)info; /* no hints are known */
-    return init(false, buf, partitions, count, datatype, dest, tag, comm, ret_request);
+    return partitioned_init(false, buffer_of(buf, count, datatype), partitions,
+                            envelope_of(comm, dest, tag, P2P_CONTEXT_PARTITIONED), ret_request);
 }
 
 /* ---- partitions ---- */
@@ -348,13 +345,15 @@ static int ready(struct partitioned *p, int i)
 {
     if (i < 0 || i >= p->n_partitions)
         return err_set(MPI_ERR_ARG, "partition %d is not in 0..%d", i, p->n_partitions - 1);
-    if (p->peer == MPI_PROC_NULL)
+    if (p->with.rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
     if (i < p->n_done || p->parts[i])
         return err_set(MPI_ERR_ARG, "partition %d has been marked ready already", i);
-    return p2p_isend(datatype_at(p->type, p->buf, i * p->count), p->count, p->type, p->peer,
-                     p->first_tag + i, p->base.comm, P2P_CONTEXT_PARTITIONED, P2P_STANDARD,
-                     &p->parts[i]);
+    struct buffer message = p->partition;
+    struct envelope to = p->with;
+    message.base = datatype_at(message.type, message.base, i * message.count);
+    to.tag = p->first_tag + i;
+    return p2p_isend(message, to, P2P_STANDARD, &p->parts[i]);
 }
 
 static int check_sender(struct request *request, struct partitioned **ret_sender)
@@ -405,7 +404,7 @@ static bool has_arrived(struct partitioned *p, int partition)
     if (!p->posted)
         return false;
     /* In bytes; partitions of no bytes lie beside the sender's in proportion. */
-    MPI_Count size = p->part_bytes ? p->count * p->type->size : p->n_parts;
+    MPI_Count size = p->part_bytes ? p->partition.count * p->partition.type->size : p->n_parts;
     MPI_Count part = p->part_bytes ? p->part_bytes : p->n_partitions;
     MPI_Count first = partition * size / part, behind = ((partition + 1) * size + part - 1) / part;
     for (MPI_Count i = first; i < behind && i < p->n_parts; i++)

@@ -5,15 +5,13 @@
 #include "client/object/err.h"
 #include "client/p2p/transfer.h"
 
-static int init(enum transfer_dir dir, enum p2p_mode mode, void *buf, MPI_Count count,
-                struct datatype *type, int rank, int tag, struct comm *comm,
-                struct request **ret_request)
+static int init(enum transfer_dir dir, enum p2p_mode mode, struct buffer buffer,
+                struct envelope envelope, struct request **ret_request)
 {
-    struct engine *e = engine_of(comm);
+    struct engine *e = engine_of(envelope.comm);
 
     engine_enter(e);
-    struct transfer *t =
-        transfer_new(dir, buf, count, type, rank, tag, comm, P2P_CONTEXT_USER, true);
+    struct transfer *t = transfer_new(dir, buffer, envelope, true);
     engine_leave(e);
     if (!t)
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
@@ -25,26 +23,27 @@ static int init(enum transfer_dir dir, enum p2p_mode mode, void *buf, MPI_Count 
 int mpi_send_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
                   struct comm *comm, struct request **ret_request)
 {
-    return init(TRANSFER_SEND, P2P_STANDARD, (void *)buf, count, datatype, dest, tag, comm,
-                ret_request);
+    return init(TRANSFER_SEND, P2P_STANDARD, buffer_of(buf, count, datatype),
+                envelope_user(comm, dest, tag), ret_request);
 }
 
 int mpi_ssend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
                    struct comm *comm, struct request **ret_request)
 {
-    return init(TRANSFER_SEND, P2P_SYNCHRONOUS, (void *)buf, count, datatype, dest, tag, comm,
-                ret_request);
+    return init(TRANSFER_SEND, P2P_SYNCHRONOUS, buffer_of(buf, count, datatype),
+                envelope_user(comm, dest, tag), ret_request);
 }
 
 int mpi_rsend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
                    struct comm *comm, struct request **ret_request)
 {
-    return init(TRANSFER_SEND, P2P_READY, (void *)buf, count, datatype, dest, tag, comm,
-                ret_request);
+    return init(TRANSFER_SEND, P2P_READY, buffer_of(buf, count, datatype),
+                envelope_user(comm, dest, tag), ret_request);
 }
 
 int mpi_recv_init(void *buf, MPI_Count count, struct datatype *datatype, int source, int tag,
                   struct comm *comm, struct request **ret_request)
 {
-    return init(TRANSFER_RECV, P2P_STANDARD, buf, count, datatype, source, tag, comm, ret_request);
+    return init(TRANSFER_RECV, P2P_STANDARD, buffer_of(buf, count, datatype),
+                envelope_user(comm, source, tag), ret_request);
 }

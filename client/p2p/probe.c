@@ -194,9 +194,9 @@ int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct mes
             request_new_complete(NULL, MPI_PROC_NULL, MPI_ANY_TAG, 0, ret_request), ret_request);
     struct engine *e = engine_of(m->comm);
     engine_enter(e);
-    struct transfer *t =
-        transfer_new(TRANSFER_RECV, buf, count, datatype, m->unexpected->match.source,
-                     m->unexpected->match.tag, m->comm, P2P_CONTEXT_USER, false);
+    struct transfer *t = transfer_new(
+        TRANSFER_RECV, buffer_of(buf, count, datatype),
+        envelope_user(m->comm, m->unexpected->match.source, m->unexpected->match.tag), false);
     if (t) {
         inbound_take_unexpected(t, m->unexpected);
         transfer_left(t);

@@ -236,7 +236,7 @@ void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts 
     if (t->total > t->bytes)
         t->total = t->bytes;
     t->base.bytes = t->total;
-    type_cursor_init(&t->cursor, t->type, t->count, t->buf);
+    type_cursor_init(&t->cursor, t->buffer.type, t->buffer.count, t->buffer.base);
     uint32_t take = (MPI_Count)first_len < t->total ? first_len : (uint32_t)t->total;
     type_cursor_unpack(&t->cursor, first, take);
     t->moved = t->granted = take;

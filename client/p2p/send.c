@@ -11,56 +11,57 @@
 int mpi_send(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
              struct comm *comm)
 {
-    return p2p_send(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_STANDARD);
+    return p2p_send(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag), P2P_STANDARD);
 }
 
 int mpi_ssend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
               struct comm *comm)
 {
-    return p2p_send(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_SYNCHRONOUS);
+    return p2p_send(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag),
+                    P2P_SYNCHRONOUS);
 }
 
 int mpi_rsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
               struct comm *comm)
 {
-    return p2p_send(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_READY);
+    return p2p_send(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag), P2P_READY);
 }
 
 int mpi_isend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
               struct comm *comm, struct request **ret_request)
 {
-    return request_publish(p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER,
-                                     P2P_STANDARD, ret_request),
+    return request_publish(p2p_isend(buffer_of(buf, count, datatype),
+                                     envelope_user(comm, dest, tag), P2P_STANDARD, ret_request),
                            ret_request);
 }
 
 int mpi_issend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
                struct comm *comm, struct request **ret_request)
 {
-    return request_publish(p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER,
-                                     P2P_SYNCHRONOUS, ret_request),
+    return request_publish(p2p_isend(buffer_of(buf, count, datatype),
+                                     envelope_user(comm, dest, tag), P2P_SYNCHRONOUS, ret_request),
                            ret_request);
 }
 
 int mpi_irsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
                struct comm *comm, struct request **ret_request)
 {
-    return request_publish(
-        p2p_isend(buf, count, datatype, dest, tag, comm, P2P_CONTEXT_USER, P2P_READY, ret_request),
-        ret_request);
+    return request_publish(p2p_isend(buffer_of(buf, count, datatype),
+                                     envelope_user(comm, dest, tag), P2P_READY, ret_request),
+                           ret_request);
 }
 
 int mpi_recv(void *buf, MPI_Count count, struct datatype *datatype, int source, int tag,
              struct comm *comm, MPI_Status *status)
 {
-    return p2p_recv(buf, count, datatype, source, tag, comm, P2P_CONTEXT_USER, status);
+    return p2p_recv(buffer_of(buf, count, datatype), envelope_user(comm, source, tag), status);
 }
 
 int mpi_irecv(void *buf, MPI_Count count, struct datatype *datatype, int source, int tag,
               struct comm *comm, struct request **ret_request)
 {
     return request_publish(
-        p2p_irecv(buf, count, datatype, source, tag, comm, P2P_CONTEXT_USER, ret_request),
+        p2p_irecv(buffer_of(buf, count, datatype), envelope_user(comm, source, tag), ret_request),
         ret_request);
 }
 
@@ -68,74 +69,73 @@ int mpi_sendrecv(const void *sendbuf, MPI_Count sendcount, struct datatype *send
                  int sendtag, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
                  int source, int recvtag, struct comm *comm, MPI_Status *status)
 {
-    return p2p_sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
-                        source, recvtag, comm, P2P_CONTEXT_USER, status);
+    return p2p_sendrecv(buffer_of(sendbuf, sendcount, sendtype), envelope_user(comm, dest, sendtag),
+                        buffer_of(recvbuf, recvcount, recvtype),
+                        envelope_user(comm, source, recvtag), status);
 }
 
 /* The outgoing data packed, since the incoming data takes its place. NULL: no memory. */
-static void *pack_copy(const void *buf, MPI_Count count, const struct datatype *type)
+static void *pack_copy(const struct buffer *buffer, size_t n_bytes)
 {
-    size_t n_bytes = (size_t)(count * type->size);
     void *copy = malloc(n_bytes ? n_bytes : 1);
 
     if (copy)
-        transfer_pack_all(type, count, buf, copy, n_bytes);
+        transfer_pack_all(buffer, copy, n_bytes);
+    else
+        err_set(MPI_ERR_NO_MEM, "no memory for a copy of %zu bytes", n_bytes);
     return copy;
-}
-
-static int no_room(MPI_Count n_bytes)
-{
-    return err_set(MPI_ERR_NO_MEM, "no memory for a copy of %lld bytes", (long long)n_bytes);
 }
 
 int mpi_sendrecv_replace(void *buf, MPI_Count count, struct datatype *datatype, int dest,
                          int sendtag, int source, int recvtag, struct comm *comm,
                          MPI_Status *status)
 {
-    void *copy = pack_copy(buf, count, datatype);
+    struct buffer buffer = buffer_of(buf, count, datatype);
+    MPI_Count n_bytes = count * datatype->size;
+    void *copy = pack_copy(&buffer, (size_t)n_bytes);
 
     if (!copy)
-        return no_room(count * datatype->size);
-    int err =
-        p2p_sendrecv(copy, count * datatype->size, datatype_from_handle(MPI_BYTE), dest, sendtag,
-                     buf, count, datatype, source, recvtag, comm, P2P_CONTEXT_USER, status);
+        return MPI_ERR_NO_MEM;
+    int err = p2p_sendrecv(buffer_of(copy, n_bytes, datatype_from_handle(MPI_BYTE)),
+                           envelope_user(comm, dest, sendtag), buffer,
+                           envelope_user(comm, source, recvtag), status);
     free(copy);
     return err;
 }
 
 /* ---- nonblocking send-receive: one request over two transfers ---- */
 
-struct exchange {
+struct sendrecv {
     struct request base;
-    struct list link; /* in `exchanges` while it runs */
+    struct list link; /* in `sendrecvs` while it runs */
     struct request *send, *recv;
     void *copy; /* of the replace form */
 };
 
-static struct list exchanges = {&exchanges, &exchanges};
-static int n_exchanges;
+static struct list sendrecvs = {&sendrecvs, &sendrecvs};
+static int n_sendrecvs;
 
-static void exchange_destroy(struct request *r)
+static void sendrecv_destroy(struct request *r)
 {
-    struct exchange *x = (struct exchange *)r;
+    struct sendrecv *x = (struct sendrecv *)r;
 
     comm_unref(x->base.comm);
     free(x->copy);
     free(x);
 }
 
-static const struct request_ops exchange_ops = {.destroy = exchange_destroy};
+static const struct request_ops sendrecv_ops = {.destroy = sendrecv_destroy};
 
-static int poll_exchanges(void)
+static int sendrecv_poll(void)
 {
     int n = 0;
 
-    list_foreach_safe(it, &exchanges) {
-        struct exchange *x = list_entry(it, struct exchange, link);
+    list_foreach_safe(it, &sendrecvs) {
+        struct sendrecv *x = list_entry(it, struct sendrecv, link);
         if (!request_is_complete(x->send) || !request_is_complete(x->recv))
             continue;
         list_remove(it);
-        n_exchanges--;
+        n_sendrecvs--;
         n++;
         x->base.source = x->recv->source;
         x->base.tag = x->recv->tag;
@@ -147,21 +147,18 @@ static int poll_exchanges(void)
     return n;
 }
 
-static int start_exchange(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
-                          int dest, int sendtag, void *recvbuf, MPI_Count recvcount,
-                          struct datatype *recvtype, int source, int recvtag, struct comm *comm,
-                          void *copy, struct request **ret_request)
+/* `copy` is the request's if this succeeds. */
+static int sendrecv_start(struct buffer message, struct envelope to, struct buffer room,
+                          struct envelope from, void *copy, struct request **ret_request)
 {
-    struct exchange *x = calloc(1, sizeof *x);
+    struct sendrecv *x = calloc(1, sizeof *x);
 
     if (!x)
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
-    request_init(&x->base, &exchange_ops, comm, false);
-    int err =
-        p2p_irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, P2P_CONTEXT_USER, &x->recv);
+    request_init(&x->base, &sendrecv_ops, to.comm, false);
+    int err = p2p_irecv(room, from, &x->recv);
     if (!err) {
-        err = p2p_isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, P2P_CONTEXT_USER,
-                        P2P_STANDARD, &x->send);
+        err = p2p_isend(message, to, P2P_STANDARD, &x->send);
         if (err && x->recv->ops->cancel) {
             x->recv->ops->cancel(x->recv);
             request_release(x->recv);
@@ -171,11 +168,11 @@ static int start_exchange(const void *sendbuf, MPI_Count sendcount, struct datat
         free(x);
         return err;
     }
-    comm_ref(comm);
+    comm_ref(to.comm);
     x->copy = copy;
-    list_append(&exchanges, &x->link);
-    n_exchanges++;
-    progress_register(poll_exchanges, &n_exchanges, false);
+    list_append(&sendrecvs, &x->link);
+    n_sendrecvs++;
+    progress_register(sendrecv_poll, &n_sendrecvs, false);
     *ret_request = &x->base;
     return request_publish(MPI_SUCCESS, ret_request);
 }
@@ -184,21 +181,25 @@ int mpi_isendrecv(const void *sendbuf, MPI_Count sendcount, struct datatype *sen
                   int sendtag, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
                   int source, int recvtag, struct comm *comm, struct request **ret_request)
 {
-    return start_exchange(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
-                          source, recvtag, comm, NULL, ret_request);
+    return sendrecv_start(buffer_of(sendbuf, sendcount, sendtype),
+                          envelope_user(comm, dest, sendtag),
+                          buffer_of(recvbuf, recvcount, recvtype),
+                          envelope_user(comm, source, recvtag), NULL, ret_request);
 }
 
 int mpi_isendrecv_replace(void *buf, MPI_Count count, struct datatype *datatype, int dest,
                           int sendtag, int source, int recvtag, struct comm *comm,
                           struct request **ret_request)
 {
-    void *copy = pack_copy(buf, count, datatype);
+    struct buffer buffer = buffer_of(buf, count, datatype);
+    MPI_Count n_bytes = count * datatype->size;
+    void *copy = pack_copy(&buffer, (size_t)n_bytes);
 
     if (!copy)
-        return no_room(count * datatype->size);
-    int err =
-        start_exchange(copy, count * datatype->size, datatype_from_handle(MPI_BYTE), dest, sendtag,
-                       buf, count, datatype, source, recvtag, comm, copy, ret_request);
+        return MPI_ERR_NO_MEM;
+    int err = sendrecv_start(buffer_of(copy, n_bytes, datatype_from_handle(MPI_BYTE)),
+                             envelope_user(comm, dest, sendtag), buffer,
+                             envelope_user(comm, source, recvtag), copy, ret_request);
     if (err)
         free(copy);
     return err;

@@ -39,7 +39,7 @@ static bool pool_grow(struct engine *e)
         request_init(&t->base, &transfer_ops, NULL, false);
         handle_reserve(&t->base.obj);
         t->engine = e;
-        t->buf = e->free_transfers;
+        t->buffer.base = e->free_transfers;
         e->free_transfers = t;
     }
     return true;
@@ -66,10 +66,10 @@ void transfer_destroy(struct request *r)
 
     struct engine *e = t->engine;
 
-    type_unref(t->type);
+    type_unref(t->buffer.type);
     comm_unref(t->base.comm);
     engine_enter(e);
-    t->buf = e->free_transfers;
+    t->buffer.base = e->free_transfers;
     e->free_transfers = t;
     engine_leave(e);
 }
@@ -111,21 +111,21 @@ static const struct request_ops transfer_ops = {.destroy = transfer_destroy, .ca
 static const struct request_ops persistent_ops = {
     .destroy = transfer_destroy, .cancel = cancel, .start = start};
 
-struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
-                              struct datatype *type, int rank, int tag, struct comm *comm,
-                              enum p2p_context context, bool persistent)
+struct transfer *transfer_new(enum transfer_dir dir, struct buffer buffer, struct envelope envelope,
+                              bool persistent)
 {
-    struct engine *e = engine_of(comm);
+    struct engine *e = engine_of(envelope.comm);
+    struct comm *comm = envelope.comm;
 
     if (!e->free_transfers && !pool_grow(e))
         return NULL;
     struct transfer *t = e->free_transfers;
-    e->free_transfers = t->buf;
+    e->free_transfers = t->buffer.base;
 
     request_renew(&t->base, persistent ? &persistent_ops : &transfer_ops, comm, persistent);
     t->base.vci = e->vci->index != 0 ? e->vci : NULL;
     comm_ref(comm);
-    type_ref(type);
+    type_ref(buffer.type);
     t->dir = dir;
     t->mode = P2P_STANDARD;
     t->blocking = false;
@@ -133,14 +133,12 @@ struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
     t->posted = false;
     t->helped = false;
     t->joint = false;
-    t->rank = rank;
-    t->tag = tag;
-    t->context = comm->context_id + context;
-    t->world = rank >= 0 ? (uint32_t)comm_peers(comm)->procs[rank] : 0;
-    t->buf = buf;
-    t->count = count;
-    t->type = type;
-    t->bytes = count * type->size;
+    t->rank = envelope.rank;
+    t->tag = envelope.tag;
+    t->context = comm->context_id + envelope.context;
+    t->world = t->rank >= 0 ? (uint32_t)comm_peers(comm)->procs[t->rank] : 0;
+    t->buffer = buffer;
+    t->bytes = buffer.count * buffer.type->size;
     list_init(&t->link);
     t->record = NULL;
     t->number = 0;
@@ -177,7 +175,7 @@ static int judge_length(const struct transfer *t, MPI_Count n_bytes)
             MPI_ERR_TRUNCATE,
             "a message of %lld bytes with tag %d from rank %d met a receive of %lld bytes",
             (long long)n_bytes, t->base.tag, t->base.source, (long long)t->bytes);
-    datatype_elements_of_bytes(t->type, n_bytes, &rest);
+    datatype_elements_of_bytes(t->buffer.type, n_bytes, &rest);
     if (rest > 0)
         return err_set(MPI_ERR_TYPE,
                        "a message of %lld bytes with tag %d from rank %d ends within an element of "
@@ -226,7 +224,7 @@ static void send_to_self(struct transfer *t)
     match_add_unexpected(match, u);
     board_show_unexpected(t->engine, u);
     if (copy) {
-        transfer_pack_all(t->type, t->count, t->buf, u->payload, len);
+        transfer_pack_all(&t->buffer, u->payload, len);
         transfer_complete(t, MPI_SUCCESS);
     }
 }

@@ -36,9 +36,7 @@ struct transfer {
     int32_t tag;
     uint32_t context; /* of the communicator, with enum p2p_context added */
     uint32_t world;   /* peer's world rank: sends always, receives once matched */
-    void *buf;
-    MPI_Count count;
-    struct datatype *type;
+    struct buffer buffer;
     MPI_Count bytes; /* send: size of the message; receive: room in the buffer */
     struct match_node match;
     struct list link; /* send: waiting for room, or granted and sending; receive: not yet on the
@@ -58,9 +56,8 @@ struct transfer {
 };
 
 /* Takes one from the pool and sets it up; holds references to comm and type. NULL: no memory. */
-struct transfer *transfer_new(enum transfer_dir dir, void *buf, MPI_Count count,
-                              struct datatype *type, int rank, int tag, struct comm *comm,
-                              enum p2p_context context, bool persistent);
+struct transfer *transfer_new(enum transfer_dir dir, struct buffer buffer, struct envelope envelope,
+                              bool persistent);
 /* Puts it back into its state before the start, for persistent requests. */
 void transfer_rewind(struct transfer *t);
 
@@ -76,7 +73,8 @@ int transfer_judge_length(struct transfer *t, MPI_Count n_bytes);
 
 static inline int transfer_check_length(struct transfer *t, MPI_Count n_bytes)
 {
-    if (__builtin_expect(n_bytes <= t->bytes && (t->type->contiguous || n_bytes == t->bytes), 1))
+    if (__builtin_expect(n_bytes <= t->bytes && (t->buffer.type->contiguous || n_bytes == t->bytes),
+                         1))
         return MPI_SUCCESS;
     return transfer_judge_length(t, n_bytes);
 }
@@ -113,31 +111,29 @@ static inline struct transfer *transfer_of(struct request *r)
 }
 
 /* Packs the whole message. */
-static inline void transfer_pack_all(const struct datatype *type, MPI_Count count, const void *buf,
-                                     void *out, size_t n_bytes)
+static inline void transfer_pack_all(const struct buffer *b, void *out, size_t n_bytes)
 {
     /* No bytes may mean no buffer, and memcpy wants one all the same. */
     if (n_bytes == 0)
         return;
-    if (__builtin_expect(type->contiguous, 1)) {
-        __builtin_memcpy(out, datatype_run_start(type, buf), n_bytes);
+    if (__builtin_expect(b->type->contiguous, 1)) {
+        __builtin_memcpy(out, datatype_run_start(b->type, b->base), n_bytes);
     } else {
         struct type_cursor c;
-        type_cursor_init(&c, type, count, buf);
+        type_cursor_init(&c, b->type, b->count, b->base);
         type_cursor_pack(&c, out, n_bytes);
     }
 }
 
-static inline void transfer_unpack_all(const struct datatype *type, MPI_Count count, void *buf,
-                                       const void *in, size_t n_bytes)
+static inline void transfer_unpack_all(const struct buffer *b, const void *in, size_t n_bytes)
 {
     if (n_bytes == 0)
         return;
-    if (__builtin_expect(type->contiguous, 1)) {
-        __builtin_memcpy(datatype_run_start(type, buf), in, n_bytes);
+    if (__builtin_expect(b->type->contiguous, 1)) {
+        __builtin_memcpy(datatype_run_start(b->type, b->base), in, n_bytes);
     } else {
         struct type_cursor c;
-        type_cursor_init(&c, type, count, buf);
+        type_cursor_init(&c, b->type, b->count, b->base);
         type_cursor_unpack(&c, in, n_bytes);
     }
 }

@@ -262,20 +262,20 @@ static void request_destroy(struct request *r)
 
 static const struct request_ops fake_ops = {.destroy = request_destroy};
 
-static struct fake_request *make_request(struct comm *comm, struct datatype *type, MPI_Count count,
-                                         int tag, enum p2p_context context)
+static struct fake_request *make_request(const struct buffer *buffer,
+                                         const struct envelope *envelope)
 {
     struct fake_request *f = calloc(1, sizeof *f);
     if (!f)
         abort();
-    request_init(&f->request, &fake_ops, comm, false);
-    comm_ref(comm);
-    type_ref(type);
-    f->type = type;
-    f->count = count;
-    f->tag = tag;
-    f->context = comm->context_id + context;
-    f->own_rank = comm->rank;
+    request_init(&f->request, &fake_ops, envelope->comm, false);
+    comm_ref(envelope->comm);
+    type_ref(buffer->type);
+    f->type = buffer->type;
+    f->count = buffer->count;
+    f->tag = envelope->tag;
+    f->context = envelope->comm->context_id + envelope->context;
+    f->own_rank = envelope->comm->rank;
     return f;
 }
 
@@ -390,26 +390,24 @@ static int collect_taken(void)
     return n;
 }
 
-int p2p_isend(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
-              struct comm *comm, enum p2p_context context, enum p2p_mode mode,
+int p2p_isend(struct buffer message, struct envelope to, enum p2p_mode mode,
               struct request **ret_request)
 {
     (void)mode;
-    struct fake_request *f = make_request(comm, type, count, tag, context);
-    f->send_buf = buf;
-    f->peer = comm_peers(comm)->procs[dest];
+    struct fake_request *f = make_request(&message, &to);
+    f->send_buf = message.base;
+    f->peer = comm_peers(to.comm)->procs[to.rank];
     *unsent_end = f;
     unsent_end = &f->next;
     *ret_request = &f->request;
     return MPI_SUCCESS;
 }
 
-int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
-              struct comm *comm, enum p2p_context context, struct request **ret_request)
+int p2p_irecv(struct buffer room, struct envelope from, struct request **ret_request)
 {
-    struct fake_request *f = make_request(comm, type, count, tag, context);
-    f->recv_buf = buf;
-    f->peer = source;
+    struct fake_request *f = make_request(&room, &from);
+    f->recv_buf = room.base;
+    f->peer = from.rank;
     *ret_request = &f->request;
     for (struct message **at = &unexpected; *at; at = &(*at)->next) {
         struct message *m = *at;
@@ -426,29 +424,26 @@ int p2p_irecv(void *buf, MPI_Count count, struct datatype *type, int source, int
     return MPI_SUCCESS;
 }
 
-int p2p_send(const void *buf, MPI_Count count, struct datatype *type, int dest, int tag,
-             struct comm *comm, enum p2p_context context, enum p2p_mode mode)
+int p2p_send(struct buffer message, struct envelope to, enum p2p_mode mode)
 {
     struct request *r;
-    p2p_isend(buf, count, type, dest, tag, comm, context, mode, &r);
+    p2p_isend(message, to, mode, &r);
     return request_wait(r, MPI_STATUS_IGNORE);
 }
 
-int p2p_recv(void *buf, MPI_Count count, struct datatype *type, int source, int tag,
-             struct comm *comm, enum p2p_context context, MPI_Status *status)
+int p2p_recv(struct buffer room, struct envelope from, MPI_Status *status)
 {
     struct request *r;
-    p2p_irecv(buf, count, type, source, tag, comm, context, &r);
+    p2p_irecv(room, from, &r);
     return request_wait(r, status);
 }
 
-int p2p_sendrecv(const void *sbuf, MPI_Count scount, struct datatype *stype, int dest, int stag,
-                 void *rbuf, MPI_Count rcount, struct datatype *rtype, int source, int rtag,
-                 struct comm *comm, enum p2p_context context, MPI_Status *status)
+int p2p_sendrecv(struct buffer message, struct envelope to, struct buffer room,
+                 struct envelope from, MPI_Status *status)
 {
     struct request *in, *out;
-    p2p_irecv(rbuf, rcount, rtype, source, rtag, comm, context, &in);
-    p2p_isend(sbuf, scount, stype, dest, stag, comm, context, P2P_STANDARD, &out);
+    p2p_irecv(room, from, &in);
+    p2p_isend(message, to, P2P_STANDARD, &out);
     int err = request_wait(in, status);
     int out_err = request_wait(out, MPI_STATUS_IGNORE);
     return err ? err : out_err;

@@ -264,7 +264,8 @@ static void post_send(struct schedule *s, struct comm *comm, const void *buf, MP
         return;
     }
     struct request *r = NULL;
-    note(s, p2p_isend(buf, count, type, peer, tag, comm, P2P_CONTEXT_COLL, P2P_STANDARD, &r));
+    note(s, p2p_isend(buffer_of(buf, count, type), envelope_of(comm, peer, tag, P2P_CONTEXT_COLL),
+                      P2P_STANDARD, &r));
     s->pending[s->n_pending++] = r;
 }
 
@@ -276,7 +277,8 @@ static void post_recv(struct schedule *s, struct comm *comm, void *buf, MPI_Coun
         return;
     }
     struct request *r = NULL;
-    note(s, p2p_irecv(buf, count, type, peer, tag, comm, P2P_CONTEXT_COLL, &r));
+    note(s, p2p_irecv(buffer_of(buf, count, type), envelope_of(comm, peer, tag, P2P_CONTEXT_COLL),
+                      &r));
     s->pending[s->n_pending++] = r;
 }
 
@@ -297,6 +299,11 @@ static void carry_out_copy(const void *src, MPI_Count src_count, struct datatype
 
 /* ---- the calls of the algorithms ---- */
 
+static struct envelope envelope_to(const struct schedule *s, int peer)
+{
+    return envelope_of(s->view.comm, comm_rank_of(s, peer), s->tag, P2P_CONTEXT_COLL);
+}
+
 void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
                    int to)
 {
@@ -304,8 +311,7 @@ void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct 
         schedule_isend(s, buf, count, type, to);
         schedule_wait(s);
     } else if (to >= 0 && !s->broken) {
-        note(s, p2p_send(buf, count, type, comm_rank_of(s, to), s->tag, s->view.comm,
-                         P2P_CONTEXT_COLL, P2P_STANDARD));
+        note(s, p2p_send(buffer_of(buf, count, type), envelope_to(s, to), P2P_STANDARD));
     }
 }
 
@@ -315,8 +321,7 @@ void schedule_recv(struct schedule *s, void *buf, MPI_Count count, struct dataty
         schedule_irecv(s, buf, count, type, from);
         schedule_wait(s);
     } else if (from >= 0 && !s->broken) {
-        note(s, p2p_recv(buf, count, type, comm_rank_of(s, from), s->tag, s->view.comm,
-                         P2P_CONTEXT_COLL, MPI_STATUS_IGNORE));
+        note(s, p2p_recv(buffer_of(buf, count, type), envelope_to(s, from), MPI_STATUS_IGNORE));
     }
 }
 
@@ -333,9 +338,9 @@ void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount,
         schedule_isend(s, sbuf, scount, stype, to);
         schedule_wait(s);
     } else if (!s->broken) {
-        note(s, p2p_sendrecv(sbuf, scount, stype, comm_rank_of(s, to), s->tag, rbuf, rcount, rtype,
-                             comm_rank_of(s, from), s->tag, s->view.comm, P2P_CONTEXT_COLL,
-                             MPI_STATUS_IGNORE));
+        note(s,
+             p2p_sendrecv(buffer_of(sbuf, scount, stype), envelope_to(s, to),
+                          buffer_of(rbuf, rcount, rtype), envelope_to(s, from), MPI_STATUS_IGNORE));
     }
 }
 
