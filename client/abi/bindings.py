@@ -382,7 +382,7 @@ class Binding:
         lines += [f'o_{p.name} = {self.lookup(p)};' for p in objects if p.direction != '>']
         checks = self.all_checks()
         if checks:
-            lines.append('if (CHECK_LIKELY(phase_state.checks)) {')
+            lines.append('if (CHECK_LIKELY(phase_here->checks)) {')
             if any('at_root' in line for line in checks):
                 lines += ['    bool at_root;', '']
             lines += ['    ' + line for line in checks] + ['}']

@@ -243,7 +243,7 @@ int check_unsupported(const char *function)
 
 int check_raise_file(int err, const char *function)
 {
-    return errhandler_raise_on(errhandler_file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL,
+    return errhandler_raise_on(errhandler_here->file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL,
                                "MPI_FILE_NULL", err, function);
 }
 

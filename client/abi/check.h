@@ -31,7 +31,7 @@
 /* The calls before and after a session with MPI end here; see phase.h. */
 static inline void check_phase(const char *function)
 {
-    if (CHECK_UNLIKELY(phase_state.now != PHASE_ACTIVE))
+    if (CHECK_UNLIKELY(phase_here->now != PHASE_ACTIVE))
         phase_refuse(function);
 }
 

@@ -60,7 +60,7 @@ bool check_calls(struct schedule *s, const struct check_call *call);
 
 static inline bool check_is_on(const struct schedule *s)
 {
-    return __builtin_expect(phase_state.check_collectives, 0) && !comm_is_inter(s->view.comm) &&
+    return __builtin_expect(phase_here->check_collectives, 0) && !comm_is_inter(s->view.comm) &&
            s->view.size > 1;
 }
 

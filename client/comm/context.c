@@ -2,6 +2,7 @@
 #include "client/comm/context.h"
 
 #include "base/hash.h"
+#include "client/client.h"
 #include "client/coll/family/coll.h"
 #include "client/coll/node/node.h"
 #include "client/object/err.h"
@@ -21,20 +22,26 @@
 
 #define FREE_OF_COLLISIONS (UINT64_C(1) << 63)
 
-static uint64_t used[N_WORDS];
-static uint64_t on_offer[N_WORDS / 64]; /* a bit per word */
+struct context_state {
+    bool ready;
+    uint64_t used[N_WORDS];
+    uint64_t on_offer[N_WORDS / 64]; /* a bit per word */
+    struct op combine_op;
+};
+static struct context_state context_first;
+static struct context_state *context_here = &context_first;
 
 static bool is_on_offer(uint32_t word)
 {
-    return on_offer[word / 64] >> word % 64 & 1;
+    return context_here->on_offer[word / 64] >> word % 64 & 1;
 }
 
 static void set_on_offer(uint32_t word, bool offered)
 {
     if (offered)
-        on_offer[word / 64] |= UINT64_C(1) << word % 64;
+        context_here->on_offer[word / 64] |= UINT64_C(1) << word % 64;
     else
-        on_offer[word / 64] &= ~(UINT64_C(1) << word % 64);
+        context_here->on_offer[word / 64] &= ~(UINT64_C(1) << word % 64);
 }
 
 void context_give_back(uint32_t id)
@@ -42,7 +49,7 @@ void context_give_back(uint32_t id)
     uint32_t index = id / ID_STEP;
     if (id < COMM_CONTEXT_FIRST)
         return;
-    used[index / IDS_PER_WORD] &= ~(UINT64_C(1) << index % IDS_PER_WORD);
+    context_here->used[index / IDS_PER_WORD] &= ~(UINT64_C(1) << index % IDS_PER_WORD);
     shared_give_back(id);
     vci_give_back(id);
 }
@@ -57,11 +64,10 @@ static void release_of(struct comm *comm)
 
 void context_init(void)
 {
-    static bool done;
-    if (done)
+    if (context_here->ready)
         return;
-    done = true;
-    used[0] = 3;
+    context_here->ready = true;
+    context_here->used[0] = 3;
     shared_init();
     comm_on_destroy(release_of);
 }
@@ -77,7 +83,7 @@ void context_offer(struct context_try *t)
     t->word = (t->start + t->attempt) % N_WORDS;
     t->attempt++;
     t->holds = !is_on_offer(t->word);
-    t->vote[0] = t->holds ? ~used[t->word] : 0;
+    t->vote[0] = t->holds ? ~context_here->used[t->word] : 0;
     t->vote[1] = t->holds ? FREE_OF_COLLISIONS | vci_offer() : 0;
     if (t->holds)
         set_on_offer(t->word, true);
@@ -100,7 +106,7 @@ int context_settle(struct context_try *t)
     context_withdraw(t);
     if (t->vote[0]) {
         uint32_t bit = (uint32_t)__builtin_ctzll(t->vote[0]);
-        used[t->word] |= UINT64_C(1) << bit;
+        context_here->used[t->word] |= UINT64_C(1) << bit;
         t->id = (t->word * IDS_PER_WORD + bit) * ID_STEP;
         if (t->with_slot) {
             shared_settle(t->vote[2], t->vote[3], t->id);
@@ -131,15 +137,20 @@ static void combine(void *in, void *inout, MPI_Count *n, MPI_Datatype *type)
 #define VOTE_TYPE MPI_C_LONG_DOUBLE_COMPLEX
 static_assert(sizeof(long double _Complex) == sizeof(((struct context_try *)0)->vote),
               "the type that carries a vote");
-static struct op combine_op = {.obj = {.refs = 1, .kind = OBJECT_OP},
-                               .commutative = true,
-                               .name = "vote",
-                               .user_fn_c = combine};
+static void context_part_init(void)
+{
+    context_here->combine_op = (struct op){.obj = {.refs = 1, .kind = OBJECT_OP},
+                                           .commutative = true,
+                                           .name = "vote",
+                                           .user_fn_c = combine};
+}
+CLIENT_PART(context_here, context_first, .init = context_part_init);
 
 void context_vote(struct schedule *s, struct context_try *t)
 {
     if (!comm_is_inter(s->view.comm)) {
-        coll_allreduce(s, MPI_IN_PLACE, t->vote, 1, datatype_predefined(VOTE_TYPE), &combine_op);
+        coll_allreduce(s, MPI_IN_PLACE, t->vote, 1, datatype_predefined(VOTE_TYPE),
+                       &context_here->combine_op);
         return;
     }
     struct datatype *type = datatype_predefined(MPI_UINT64_T);

@@ -148,6 +148,7 @@ int mpi_comm_create_from_group(struct group *group, const char *stringtag, struc
         return MPI_SUCCESS;
     if (group->rank == MPI_UNDEFINED)
         return err_set(MPI_ERR_GROUP, "this process is no member of the group");
-    int err = create_among(comm_world, group, group->procs, create_tag_of(stringtag), ret_newcomm);
+    int err =
+        create_among(comm_here->world, group, group->procs, create_tag_of(stringtag), ret_newcomm);
     return err ? err : create_dress(*ret_newcomm, info, errhandler);
 }

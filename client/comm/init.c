@@ -12,6 +12,7 @@
 #include "client/comm/init.h"
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/coll/choice/select.h"
 #include "client/coll/family/coll.h"
 #include "client/comm/context.h"
@@ -87,11 +88,11 @@ static int make_world_and_self(void)
     struct group *group;
     int err = group_new_row(0, job_size(), &group);
     if (!err)
-        err = make_predefined(group, COMM_CONTEXT_WORLD, "MPI_COMM_WORLD", &comm_world);
+        err = make_predefined(group, COMM_CONTEXT_WORLD, "MPI_COMM_WORLD", &comm_here->world);
     if (!err)
         err = group_new_row(job_rank(), 1, &group);
     if (!err)
-        err = make_predefined(group, COMM_CONTEXT_SELF, "MPI_COMM_SELF", &comm_self);
+        err = make_predefined(group, COMM_CONTEXT_SELF, "MPI_COMM_SELF", &comm_here->self);
     return err;
 }
 
@@ -122,9 +123,9 @@ static int start(int level, const char *argv0)
 static void stop(void)
 {
     async_stop();
-    comm_unref(comm_self);
-    comm_unref(comm_world);
-    comm_self = comm_world = NULL;
+    comm_unref(comm_here->self);
+    comm_unref(comm_here->world);
+    comm_here->self = comm_here->world = NULL;
     p2p_deinit();
     job_detach();
 }
@@ -132,66 +133,76 @@ static void stop(void)
 /* ---- who uses the library ---- */
 
 /* Two threads may both open the first session. */
-static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
-static int n_users; /* the world model and every session */
-static bool running, lingers;
+struct init_state {
+    pthread_mutex_t starting;
+    int n_users; /* the world model and every session */
+    bool running, lingers;
+};
+static struct init_state init_first;
+static struct init_state *init_here = &init_first;
+
+static void init_part_init(void)
+{
+    pthread_mutex_init(&init_here->starting, NULL);
+}
+CLIENT_PART(init_here, init_first, .init = init_part_init);
 
 static void stop_at_exit(void)
 {
-    if (running && n_users == 0)
+    if (init_here->running && init_here->n_users == 0)
         stop();
 }
 
 int init_acquire(int *level, const char *argv0)
 {
-    pthread_mutex_lock(&starting);
+    pthread_mutex_lock(&init_here->starting);
     int err = level_from_environment(level);
-    if (!err && !running) {
+    if (!err && !init_here->running) {
         if (phase_now() == PHASE_FINALIZED)
             err = err_set(MPI_ERR_OTHER,
                           "this process left its job in MPI_Finalize and cannot come back");
         else
             err = start(*level, argv0);
-        running = !err;
+        init_here->running = !err;
     }
     if (!err) {
         if (*level == MPI_THREAD_MULTIPLE)
             lock_init(true);
-        n_users++;
+        init_here->n_users++;
         phase_set(PHASE_ACTIVE);
     }
-    pthread_mutex_unlock(&starting);
+    pthread_mutex_unlock(&init_here->starting);
     return err;
 }
 
 void init_linger(void)
 {
-    if (!lingers)
+    if (!init_here->lingers)
         atexit(stop_at_exit);
-    lingers = true;
+    init_here->lingers = true;
 }
 
 void init_release(void)
 {
-    pthread_mutex_lock(&starting);
-    if (--n_users == 0) {
+    pthread_mutex_lock(&init_here->starting);
+    if (--init_here->n_users == 0) {
         leak_report();
         phase_set(PHASE_FINALIZED);
-        if (!lingers) {
+        if (!init_here->lingers) {
             stop();
-            running = false;
+            init_here->running = false;
         }
     }
-    pthread_mutex_unlock(&starting);
+    pthread_mutex_unlock(&init_here->starting);
 }
 
 /* ---- the world model ---- */
 
 int mpi_init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    if (phase_state.world != PHASE_BEFORE)
+    if (phase_here->world != PHASE_BEFORE)
         return err_set(MPI_ERR_OTHER, "MPI was initialized before%s",
-                       phase_state.world == PHASE_FINALIZED ? " and is finalized" : "");
+                       phase_here->world == PHASE_FINALIZED ? " and is finalized" : "");
     int level = MPI_THREAD_SINGLE;
     if (required >= MPI_THREAD_MULTIPLE)
         level = MPI_THREAD_MULTIPLE;
@@ -205,9 +216,9 @@ int mpi_init_thread(int *argc, char ***argv, int required, int *provided)
         err = env_set_world(level, argv0);
     if (err)
         return err;
-    handle_set_predefined((uintptr_t)MPI_COMM_WORLD, &comm_world->obj);
-    handle_set_predefined((uintptr_t)MPI_COMM_SELF, &comm_self->obj);
-    phase_state.world = PHASE_ACTIVE;
+    handle_set_predefined((uintptr_t)MPI_COMM_WORLD, &comm_here->world->obj);
+    handle_set_predefined((uintptr_t)MPI_COMM_SELF, &comm_here->self->obj);
+    phase_here->world = PHASE_ACTIVE;
     return provided ? mpi_query_thread(provided) : MPI_SUCCESS;
 }
 
@@ -225,20 +236,20 @@ static void withdraw(struct comm *comm)
 
 int mpi_finalize(void)
 {
-    if (phase_state.world != PHASE_ACTIVE)
+    if (phase_here->world != PHASE_ACTIVE)
         return err_set(MPI_ERR_OTHER, "MPI_Init has not been called, or MPI is finalized");
     /* First of all, as if MPI_COMM_SELF were freed, while everything still works (MPI-5.0 section
      * 11.2.4). */
-    int err = attr_delete_all(&comm_self->attrs, ATTR_COMM, comm_self->obj.handle);
+    int err = attr_delete_all(&comm_here->self->attrs, ATTR_COMM, comm_here->self->obj.handle);
     if (!err)
-        err = attr_delete_all(&comm_world->attrs, ATTR_COMM, comm_world->obj.handle);
+        err = attr_delete_all(&comm_here->world->attrs, ATTR_COMM, comm_here->world->obj.handle);
     if (!err)
-        err = mpi_barrier(comm_world);
+        err = mpi_barrier(comm_here->world);
     if (err)
         return err;
-    phase_state.world = PHASE_FINALIZED;
-    withdraw(comm_self);
-    withdraw(comm_world);
+    phase_here->world = PHASE_FINALIZED;
+    withdraw(comm_here->self);
+    withdraw(comm_here->world);
     init_release();
     return MPI_SUCCESS;
 }

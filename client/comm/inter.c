@@ -157,12 +157,12 @@ int mpi_intercomm_create_from_groups(struct group *local_group, int local_leader
                        .remote_leader = leads ? remote_group->procs[remote_leader] : -1,
                        .leads = leads,
                        .int_type = datatype_predefined(MPI_INT)};
-    schedule_begin(&b.local, comm_world, coll_group_tag(tag));
-    schedule_enter(&b.local, (struct schedule_view){comm_world, local_group->rank,
+    schedule_begin(&b.local, comm_here->world, coll_group_tag(tag));
+    schedule_enter(&b.local, (struct schedule_view){comm_here->world, local_group->rank,
                                                     local_group->size, local_group->procs});
     if (leads)
-        schedule_begin(&b.leaders, comm_world, coll_group_tag(tag));
-    int err = cross_bridge(&b, tag, comm_world, local_group, ret_newintercomm);
+        schedule_begin(&b.leaders, comm_here->world, coll_group_tag(tag));
+    int err = cross_bridge(&b, tag, comm_here->world, local_group, ret_newintercomm);
     return err ? err : create_dress(*ret_newintercomm, info, errhandler);
 }
 

@@ -127,7 +127,7 @@ static inline struct datatype *datatype_from_handle(MPI_Datatype handle)
 /* The predefined type of a handle constant such as MPI_INT, for use inside the library. */
 static inline struct datatype *datatype_predefined(MPI_Datatype handle)
 {
-    return (struct datatype *)handle_predefined[(uintptr_t)handle].object;
+    return (struct datatype *)handle_here->predefined[(uintptr_t)handle].object;
 }
 
 /* One reference is held by the user's handle, one by each pending operation and each type built on

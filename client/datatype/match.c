@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/datatype/construct.h"
 #include "client/object/err.h"
 #include "client/object/handle.h"
@@ -68,11 +69,16 @@ struct f90_type {
     int combiner, precision, range;
     struct datatype *type;
 };
-static struct f90_type *f90_types;
+struct match_state {
+    struct f90_type *f90_types;
+};
+static struct match_state match_first;
+static struct match_state *match_here = &match_first;
+CLIENT_PART(match_here, match_first);
 
 static struct datatype *find_f90_type(int combiner, int precision, int range)
 {
-    for (const struct f90_type *entry = f90_types; entry != NULL; entry = entry->next) {
+    for (const struct f90_type *entry = match_here->f90_types; entry != NULL; entry = entry->next) {
         if (entry->combiner == combiner && entry->precision == precision && entry->range == range)
             return entry->type;
     }
@@ -102,12 +108,12 @@ static int add_f90_type(int combiner, int precision, int range, const struct dat
         return err_set(MPI_ERR_NO_MEM, "out of memory for a datatype");
     }
     type->obj.predefined = true;
-    *entry = (struct f90_type){.next = f90_types,
+    *entry = (struct f90_type){.next = match_here->f90_types,
                                .combiner = combiner,
                                .precision = precision,
                                .range = range,
                                .type = type};
-    f90_types = entry;
+    match_here->f90_types = entry;
     *ret_type = type;
     return MPI_SUCCESS;
 }

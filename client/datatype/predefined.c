@@ -12,6 +12,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "client/client.h"
 #include "client/datatype/construct.h"
 #include "client/datatype/datatype.h"
 #include "client/object/err.h"
@@ -133,7 +134,12 @@ static const struct pair_info pair_table[] = {
 #define N_BASIC (sizeof basic_table / sizeof basic_table[0])
 #define N_PAIRS (sizeof pair_table / sizeof pair_table[0])
 
-static struct datatype basic_types[N_BASIC];
+struct predefined_state {
+    struct datatype basic_types[N_BASIC];
+};
+static struct predefined_state predefined_first;
+static struct predefined_state *predefined_here = &predefined_first;
+CLIENT_PART(predefined_here, predefined_first);
 
 static int enter(struct datatype *type, MPI_Datatype handle, const char *name)
 {
@@ -198,10 +204,10 @@ static int enter_pair(const struct pair_info *info)
 
 int datatype_init(void)
 {
-    if (basic_types[0].obj.handle != 0)
+    if (predefined_here->basic_types[0].obj.handle != 0)
         return MPI_SUCCESS;
     for (size_t i = 0; i < N_BASIC; i++) {
-        int rc = enter_basic(&basic_types[i], &basic_table[i]);
+        int rc = enter_basic(&predefined_here->basic_types[i], &basic_table[i]);
         if (rc != MPI_SUCCESS)
             return rc;
     }

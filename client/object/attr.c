@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/object/attr.h"
 
+#include "client/client.h"
 #include "client/object/err.h"
 
 #include <stdbool.h>
@@ -20,8 +21,18 @@ struct keyval {
     bool freed; /* by the user */
 };
 
-static struct keyval *keyvals;
-static int n_keyvals, max_keyvals;
+struct attr_state {
+    struct keyval *keyvals;
+    int n_keyvals, max_keyvals;
+};
+static struct attr_state attr_first;
+static struct attr_state *attr_here = &attr_first;
+
+static void attr_part_deinit(void)
+{
+    free(attr_here->keyvals);
+}
+CLIENT_PART(attr_here, attr_first, .deinit = attr_part_deinit);
 
 struct attr {
     int keyval;
@@ -45,7 +56,9 @@ static const char *const kind_names[] = {
 static struct keyval *keyval_at(int keyval)
 {
     long i = (long)keyval - FIRST_KEYVAL;
-    return i >= 0 && i < n_keyvals && keyvals[i].refs > 0 ? &keyvals[i] : NULL;
+    return i >= 0 && i < attr_here->n_keyvals && attr_here->keyvals[i].refs > 0
+               ? &attr_here->keyvals[i]
+               : NULL;
 }
 
 /* The keyval for an operation by the user, or an error. One that was freed is good, for who kept
@@ -67,19 +80,19 @@ int attr_keyval_new(enum attr_kind kind, attr_copy_fn *copy, attr_delete_fn *rem
                     int *ret_keyval)
 {
     int i = 0;
-    while (i < n_keyvals && keyvals[i].refs > 0)
+    while (i < attr_here->n_keyvals && attr_here->keyvals[i].refs > 0)
         i++;
-    if (i == max_keyvals) {
-        int max = max_keyvals ? 2 * max_keyvals : 16;
-        struct keyval *grown = realloc(keyvals, (size_t)max * sizeof *grown);
+    if (i == attr_here->max_keyvals) {
+        int max = attr_here->max_keyvals ? 2 * attr_here->max_keyvals : 16;
+        struct keyval *grown = realloc(attr_here->keyvals, (size_t)max * sizeof *grown);
         if (!grown)
             return err_set(MPI_ERR_NO_MEM, "no memory for a keyval");
-        keyvals = grown;
-        max_keyvals = max;
+        attr_here->keyvals = grown;
+        attr_here->max_keyvals = max;
     }
-    if (i == n_keyvals)
-        n_keyvals++;
-    keyvals[i] =
+    if (i == attr_here->n_keyvals)
+        attr_here->n_keyvals++;
+    attr_here->keyvals[i] =
         (struct keyval){.kind = kind, .copy = copy, .remove = remove, .extra = extra, .refs = 1};
     *ret_keyval = FIRST_KEYVAL + i;
     return MPI_SUCCESS;

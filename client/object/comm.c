@@ -2,6 +2,7 @@
 #include "client/object/comm.h"
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/attr.h"
 #include "client/object/err.h"
 #include "client/object/errhandler.h"
@@ -18,19 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_HOOKS 8
-
-struct comm *comm_world, *comm_self;
-
-static void (*destroy_hooks[MAX_HOOKS])(struct comm *comm);
-static int n_destroy_hooks;
+static struct comm_state comm_first;
+struct comm_state *comm_here = &comm_first;
+CLIENT_PART(comm_here, comm_first);
 
 /* ---- life ---- */
 
 void comm_on_destroy(void (*fn)(struct comm *comm))
 {
-    assert(n_destroy_hooks < MAX_HOOKS);
-    destroy_hooks[n_destroy_hooks++] = fn;
+    assert(comm_here->n_destroy_hooks < COMM_MAX_HOOKS);
+    comm_here->destroy_hooks[comm_here->n_destroy_hooks++] = fn;
 }
 
 /* VCIs are between ranks of one node. */
@@ -62,9 +60,9 @@ int comm_new(uint32_t context_id, struct group *group, struct group *remote_grou
         group_ref(remote_group);
     comm->vci = vci_of_context(context_id);
     if (comm->vci->index != 0 && (remote_group || !is_here(group)))
-        comm->vci = &vci_table[0];
-    comm->errhandler = errhandler_fatal;
-    errhandler_ref(errhandler_fatal);
+        comm->vci = &vci_here->table[0];
+    comm->errhandler = &errhandler_here->fatal;
+    errhandler_ref(&errhandler_here->fatal);
     calls_comm_add(comm);
     *ret_comm = comm;
     return MPI_SUCCESS;
@@ -82,8 +80,8 @@ static void destroy(struct object *object)
 
     handle_free(&comm->obj);
     calls_comm_remove(comm);
-    for (int i = n_destroy_hooks - 1; i >= 0; i--)
-        destroy_hooks[i](comm);
+    for (int i = comm_here->n_destroy_hooks - 1; i >= 0; i--)
+        comm_here->destroy_hooks[i](comm);
     if (comm->local_comm)
         comm_unref(comm->local_comm);
     group_unref(comm->group);

@@ -103,7 +103,12 @@ static inline MPI_Comm comm_handle(const struct comm *comm)
 }
 
 /* The predefined ones; NULL before MPI_Init and after MPI_Finalize. */
-extern struct comm *comm_world;
-extern struct comm *comm_self;
+#define COMM_MAX_HOOKS 8
+struct comm_state {
+    struct comm *world, *self;
+    void (*destroy_hooks[COMM_MAX_HOOKS])(struct comm *comm);
+    int n_destroy_hooks;
+};
+extern struct comm_state *comm_here;
 
 #endif

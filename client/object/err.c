@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/client.h"
 #include "mpi.h"
 
 /* The calling thread's. Made at its first error, and found by a key: as soon as one variable of the
@@ -49,20 +50,29 @@ static struct detail *find_or_make(void)
 #define N_KEPT     32
 #define KEPT_BYTES (ERR_DETAIL_BYTES + 256) /* the function's and the object's name besides */
 
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    int mpi_class; /* 0: none */
-    pthread_t thread;
-    char text[KEPT_BYTES];
-} kept[N_KEPT];
-static unsigned n_kept; /* the next one is written at n_kept % N_KEPT */
+struct err_state {
+    pthread_mutex_t kept_lock;
+    struct {
+        int mpi_class; /* 0: none */
+        pthread_t thread;
+        char text[KEPT_BYTES];
+    } kept[N_KEPT];
+    unsigned n_kept; /* the next one is written at n_kept % N_KEPT */
+    /* Those that one thread found and another is to have; with kept_lock. */
+    struct {
+        uint32_t number; /* 0: none */
+        char text[ERR_DETAIL_BYTES];
+    } stowed[N_KEPT];
+    uint32_t n_stowed; /* the number of the last */
+};
+static struct err_state err_first;
+static struct err_state *err_here = &err_first;
 
-/* Those that one thread found and another is to have; with kept_lock. */
-static struct {
-    uint32_t number; /* 0: none */
-    char text[ERR_DETAIL_BYTES];
-} stowed[N_KEPT];
-static uint32_t n_stowed; /* the number of the last */
+static void err_part_init(void)
+{
+    pthread_mutex_init(&err_here->kept_lock, NULL);
+}
+CLIENT_PART(err_here, err_first, .init = err_part_init);
 
 void err_record(int mpi_class, const char *fmt, ...)
 {
@@ -91,27 +101,28 @@ void err_keep(int code, const char *function, const char *object_name)
 
     if (!d || !d->text[0] || (code != d->mpi_class && code != MPI_ERR_IN_STATUS))
         return;
-    pthread_mutex_lock(&kept_lock);
-    unsigned i = n_kept++ % N_KEPT;
-    kept[i].mpi_class = d->mpi_class;
-    kept[i].thread = pthread_self();
-    snprintf(kept[i].text, sizeof(kept[i].text), "%s%s%s: %s", function, *object_name ? " on " : "",
-             object_name, d->text);
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_lock(&err_here->kept_lock);
+    unsigned i = err_here->n_kept++ % N_KEPT;
+    err_here->kept[i].mpi_class = d->mpi_class;
+    err_here->kept[i].thread = pthread_self();
+    snprintf(err_here->kept[i].text, sizeof(err_here->kept[i].text), "%s%s%s: %s", function,
+             *object_name ? " on " : "", object_name, d->text);
+    pthread_mutex_unlock(&err_here->kept_lock);
 }
 
 bool err_kept(int mpi_class, char *text, size_t n_bytes)
 {
     bool found = false;
 
-    pthread_mutex_lock(&kept_lock);
+    pthread_mutex_lock(&err_here->kept_lock);
     for (unsigned back = 1; back <= N_KEPT && mpi_class != MPI_SUCCESS && !found; back++) {
-        unsigned i = (n_kept - back) % N_KEPT;
-        found = kept[i].mpi_class == mpi_class && pthread_equal(kept[i].thread, pthread_self());
+        unsigned i = (err_here->n_kept - back) % N_KEPT;
+        found = err_here->kept[i].mpi_class == mpi_class &&
+                pthread_equal(err_here->kept[i].thread, pthread_self());
         if (found)
-            snprintf(text, n_bytes, "%s", kept[i].text);
+            snprintf(text, n_bytes, "%s", err_here->kept[i].text);
     }
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_unlock(&err_here->kept_lock);
     return found;
 }
 
@@ -121,23 +132,23 @@ void err_stow(int mpi_class, uint32_t *detail)
 
     if (*detail != 0 || !*text)
         return;
-    pthread_mutex_lock(&kept_lock);
-    if (++n_stowed == 0)
-        n_stowed = 1;
-    stowed[n_stowed % N_KEPT].number = n_stowed;
-    snprintf(stowed[n_stowed % N_KEPT].text, ERR_DETAIL_BYTES, "%s", text);
-    *detail = n_stowed;
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_lock(&err_here->kept_lock);
+    if (++err_here->n_stowed == 0)
+        err_here->n_stowed = 1;
+    err_here->stowed[err_here->n_stowed % N_KEPT].number = err_here->n_stowed;
+    snprintf(err_here->stowed[err_here->n_stowed % N_KEPT].text, ERR_DETAIL_BYTES, "%s", text);
+    *detail = err_here->n_stowed;
+    pthread_mutex_unlock(&err_here->kept_lock);
 }
 
 void err_unstow(int mpi_class, uint32_t *detail)
 {
     if (*detail == 0)
         return;
-    pthread_mutex_lock(&kept_lock);
-    if (stowed[*detail % N_KEPT].number == *detail)
-        err_record(mpi_class, "%s", stowed[*detail % N_KEPT].text);
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_lock(&err_here->kept_lock);
+    if (err_here->stowed[*detail % N_KEPT].number == *detail)
+        err_record(mpi_class, "%s", err_here->stowed[*detail % N_KEPT].text);
+    pthread_mutex_unlock(&err_here->kept_lock);
     *detail = 0;
 }
 

@@ -2,6 +2,7 @@
 #include "client/object/errcode.h"
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/err.h"
 
 #include <stdbool.h>
@@ -105,15 +106,26 @@ struct user_code {
     char *text;    /* NULL: none set */
 };
 
-static struct user_code *users;
-static int n_users, max_users;
+static struct errcode_state errcode_first;
+struct errcode_state *errcode_here = &errcode_first;
 
-int errcode_last_used = MPI_ERR_LASTCODE;
+static void errcode_part_init(void)
+{
+    errcode_here->last_used = MPI_ERR_LASTCODE;
+}
+
+static void errcode_part_deinit(void)
+{
+    free(errcode_here->users);
+}
+CLIENT_PART(errcode_here, errcode_first, .init = errcode_part_init, .deinit = errcode_part_deinit);
 
 static struct user_code *user_at(int code)
 {
     long i = (long)code - MPI_ERR_LASTCODE - 1;
-    return i >= 0 && i < n_users && users[i].mpi_class ? &users[i] : NULL;
+    return i >= 0 && i < errcode_here->n_users && errcode_here->users[i].mpi_class
+               ? &errcode_here->users[i]
+               : NULL;
 }
 
 static bool is_predefined(int code)
@@ -149,17 +161,18 @@ const char *errcode_name(int mpi_class)
 /* Takes the next number. */
 static int add(int mpi_class, int *ret_code)
 {
-    if (n_users == max_users) {
-        int max = max_users ? 2 * max_users : 8;
-        struct user_code *grown = realloc(users, (size_t)max * sizeof *grown);
+    if (errcode_here->n_users == errcode_here->max_users) {
+        int max = errcode_here->max_users ? 2 * errcode_here->max_users : 8;
+        struct user_code *grown = realloc(errcode_here->users, (size_t)max * sizeof *grown);
         if (!grown)
             return err_set(MPI_ERR_NO_MEM, "no memory for an error code");
-        users = grown;
-        max_users = max;
+        errcode_here->users = grown;
+        errcode_here->max_users = max;
     }
-    int code = MPI_ERR_LASTCODE + 1 + n_users;
-    users[n_users++] = (struct user_code){.mpi_class = mpi_class ? mpi_class : code};
-    errcode_last_used = code;
+    int code = MPI_ERR_LASTCODE + 1 + errcode_here->n_users;
+    errcode_here->users[errcode_here->n_users++] =
+        (struct user_code){.mpi_class = mpi_class ? mpi_class : code};
+    errcode_here->last_used = code;
     *ret_code = code;
     return MPI_SUCCESS;
 }
@@ -167,9 +180,9 @@ static int add(int mpi_class, int *ret_code)
 /* Number of the last code in use again, after a removal. */
 static void lower_last_used(void)
 {
-    while (n_users > 0 && !users[n_users - 1].mpi_class)
-        n_users--;
-    errcode_last_used = MPI_ERR_LASTCODE + n_users;
+    while (errcode_here->n_users > 0 && !errcode_here->users[errcode_here->n_users - 1].mpi_class)
+        errcode_here->n_users--;
+    errcode_here->last_used = MPI_ERR_LASTCODE + errcode_here->n_users;
 }
 
 /* The user class or code that an operation is about. */

@@ -19,6 +19,12 @@ const char *errcode_text(int code);
 const char *errcode_name(int mpi_class);
 
 /* The attribute MPI_LASTUSEDCODE. */
-extern int errcode_last_used;
+struct user_code;
+struct errcode_state {
+    int last_used;
+    struct user_code *users;
+    int n_users, max_users;
+};
+extern struct errcode_state *errcode_here;
 
 #endif

@@ -2,6 +2,7 @@
 #include "client/object/errhandler.h"
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
 #include "client/object/errcode.h"
@@ -12,27 +13,25 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PREDEFINED(what)                                                                           \
-    {                                                                                              \
-        .obj = {.refs = 1, .kind = OBJECT_ERRHANDLER, .predefined = true}, .action = what          \
-    }
+static struct errhandler_state errhandler_first;
+struct errhandler_state *errhandler_here = &errhandler_first;
 
-static struct errhandler fatal = PREDEFINED(ERRHANDLER_FATAL);
-static struct errhandler abort_handler = PREDEFINED(ERRHANDLER_ABORT);
-static struct errhandler return_handler = PREDEFINED(ERRHANDLER_RETURN);
-
-struct errhandler *errhandler_fatal = &fatal;
-struct errhandler *errhandler_abort = &abort_handler;
-struct errhandler *errhandler_return = &return_handler;
-struct errhandler *errhandler_file = &return_handler; /* MPI-5.0 section 14.7 */
+static void make_predefined(struct errhandler *handler, enum errhandler_action action,
+                            MPI_Errhandler handle)
+{
+    *handler = (struct errhandler){.obj = {.refs = 1, .kind = OBJECT_ERRHANDLER}, .action = action};
+    handle_set_predefined((uintptr_t)handle, &handler->obj);
+}
 
 /* Before main(): error handlers may be made and named before MPI_Init. */
-__attribute__((constructor)) static void make_known(void)
+static void errhandler_part_init(void)
 {
-    handle_set_predefined((uintptr_t)MPI_ERRORS_ARE_FATAL, &fatal.obj);
-    handle_set_predefined((uintptr_t)MPI_ERRORS_ABORT, &abort_handler.obj);
-    handle_set_predefined((uintptr_t)MPI_ERRORS_RETURN, &return_handler.obj);
+    make_predefined(&errhandler_here->fatal, ERRHANDLER_FATAL, MPI_ERRORS_ARE_FATAL);
+    make_predefined(&errhandler_here->abort, ERRHANDLER_ABORT, MPI_ERRORS_ABORT);
+    make_predefined(&errhandler_here->ret, ERRHANDLER_RETURN, MPI_ERRORS_RETURN);
+    errhandler_here->file = &errhandler_here->ret; /* MPI-5.0 section 14.7 */
 }
+CLIENT_PART(errhandler_here, errhandler_first, .init = errhandler_part_init);
 
 void errhandler_unref(struct errhandler *handler)
 {
@@ -152,14 +151,14 @@ int errhandler_raise(struct comm *comm, int err, const char *function)
      * MPI_Init, and after MPI_Finalize, the initial error handler holds. Up to MPI-3.1 it was
      * MPI_COMM_WORLD, and programs of that time set no other handler than its: it is called where
      * the other would end the job. */
-    const struct comm *comm_for_all = comm_self;
-    if (comm_self && comm_self->errhandler == errhandler_fatal &&
-        comm_world->errhandler != errhandler_fatal)
-        comm_for_all = comm_world;
+    const struct comm *comm_for_all = comm_here->self;
+    if (comm_here->self && comm_here->self->errhandler == &errhandler_here->fatal &&
+        comm_here->world->errhandler != &errhandler_here->fatal)
+        comm_for_all = comm_here->world;
     if (comm_for_all)
         return errhandler_raise_on(comm_for_all->errhandler, ERRHANDLER_COMM,
                                    comm_for_all->obj.handle, NULL, err, function);
-    return errhandler_raise_on(errhandler_fatal, ERRHANDLER_COMM, 0, NULL, err, function);
+    return errhandler_raise_on(&errhandler_here->fatal, ERRHANDLER_COMM, 0, NULL, err, function);
 }
 
 /* ---- MPI functions ---- */
@@ -255,13 +254,13 @@ static int check_no_file(const struct file *file)
 int mpi_file_set_errhandler(struct file *file, struct errhandler *errhandler)
 {
     int err = check_no_file(file);
-    return err ? err : errhandler_assign(&errhandler_file, errhandler, ERRHANDLER_FILE);
+    return err ? err : errhandler_assign(&errhandler_here->file, errhandler, ERRHANDLER_FILE);
 }
 
 int mpi_file_get_errhandler(struct file *file, struct errhandler **ret_errhandler)
 {
     int err = check_no_file(file);
-    return err ? err : errhandler_publish(errhandler_file, ret_errhandler);
+    return err ? err : errhandler_publish(errhandler_here->file, ret_errhandler);
 }
 
 int mpi_file_call_errhandler(struct file *fh, int errorcode)
@@ -270,7 +269,7 @@ int mpi_file_call_errhandler(struct file *fh, int errorcode)
     if (err)
         return err;
     err_clear();
-    errhandler_raise_on(errhandler_file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL, "MPI_FILE_NULL",
-                        errorcode, "MPI_File_call_errhandler");
+    errhandler_raise_on(errhandler_here->file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL,
+                        "MPI_FILE_NULL", errorcode, "MPI_File_call_errhandler");
     return MPI_SUCCESS;
 }

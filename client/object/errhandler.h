@@ -47,9 +47,12 @@ struct errhandler {
                         same one each time */
 };
 
-extern struct errhandler *errhandler_fatal, *errhandler_abort,
-    *errhandler_return;                    /* valid always */
-extern struct errhandler *errhandler_file; /* of MPI_FILE_NULL: what new files get */
+/* The predefined ones, valid always. */
+struct errhandler_state {
+    struct errhandler fatal, abort, ret;
+    struct errhandler *file; /* of MPI_FILE_NULL: what new files get */
+};
+extern struct errhandler_state *errhandler_here;
 
 static inline void errhandler_ref(struct errhandler *handler)
 {

@@ -2,6 +2,7 @@
 #include "client/object/group.h"
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/err.h"
 #include "client/object/handle.h"
 #include "client/object/session.h"
@@ -9,21 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct group empty = {.obj = {.refs = 1, .kind = OBJECT_GROUP, .predefined = true},
-                             .rank = MPI_UNDEFINED};
-struct group *group_empty = &empty;
-
-static int own_proc = -1; /* index of this process in the job */
+static struct group_state group_first;
+struct group_state *group_here = &group_first;
 
 void group_set_own_proc(int proc)
 {
-    own_proc = proc;
+    group_here->own_proc = proc;
 }
 
-__attribute__((constructor)) static void make_known(void)
+static void group_part_init(void)
 {
-    handle_set_predefined((uintptr_t)MPI_GROUP_EMPTY, &empty.obj);
+    group_here->empty =
+        (struct group){.obj = {.refs = 1, .kind = OBJECT_GROUP}, .rank = MPI_UNDEFINED};
+    group_here->own_proc = -1;
+    handle_set_predefined((uintptr_t)MPI_GROUP_EMPTY, &group_here->empty.obj);
 }
+CLIENT_PART(group_here, group_first, .init = group_part_init);
 
 /* ---- life ---- */
 
@@ -51,7 +53,7 @@ static void settle(struct group *group)
     for (int i = 0; i < group->size; i++) {
         if (group->procs[i] != group->procs[0] + i)
             group->row = false;
-        if (group->procs[i] == own_proc)
+        if (group->procs[i] == group_here->own_proc)
             group->rank = i;
     }
 }
@@ -64,8 +66,8 @@ static int no_memory(int size)
 int group_new(int size, const int *procs, struct group **ret_group)
 {
     if (size == 0) {
-        group_ref(group_empty);
-        *ret_group = group_empty;
+        group_ref(&group_here->empty);
+        *ret_group = &group_here->empty;
         return MPI_SUCCESS;
     }
     struct group *group = alloc_group(size);
@@ -91,7 +93,7 @@ int group_new_row(int first, int size, struct group **ret_group)
 
 void group_unref(struct group *group)
 {
-    if (!group || !object_unref(&group->obj) || group == group_empty)
+    if (!group || !object_unref(&group->obj) || group == &group_here->empty)
         return;
     handle_free(&group->obj);
     session_unref(group->session);
@@ -102,7 +104,7 @@ void group_unref(struct group *group)
 
 void group_set_session(struct group *group, struct session *session)
 {
-    if (group == group_empty || group->session)
+    if (group == &group_here->empty || group->session)
         return;
     group->session = session;
     session_ref(session);

@@ -29,7 +29,11 @@ struct group {
 
 struct session;
 
-extern struct group *group_empty; /* MPI_GROUP_EMPTY; valid always */
+struct group_state {
+    struct group empty; /* MPI_GROUP_EMPTY; valid always */
+    int own_proc;       /* index of this process in the job; -1: not known yet */
+};
+extern struct group_state *group_here;
 
 /* proc: index of this process in the job; from then on groups know its rank. Called by MPI_Init. */
 void group_set_own_proc(int proc);
@@ -39,7 +43,7 @@ void group_set_own_proc(int proc);
 int group_publish(struct group *group, struct group **ret_group);
 
 /* A group of `size` members, procs is copied. One reference for the caller. size 0 gives
- * group_empty. MPI_ERR_NO_MEM. */
+ * MPI_GROUP_EMPTY. MPI_ERR_NO_MEM. */
 int group_new(int size, const int *procs, struct group **ret_group);
 /* The same for the processes first, first + 1, ..., first + size - 1. */
 int group_new_row(int first, int size, struct group **ret_group);

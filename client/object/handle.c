@@ -5,18 +5,23 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "client/progress/mutex.h"
+#include "client/client.h"
 
-struct handle_slot handle_predefined[HANDLE_PREDEFINED_MAX];
-struct handle_slot *handle_chunks[HANDLE_CHUNKS] = {handle_predefined};
+static struct handle_state handle_first;
+struct handle_state *handle_here = &handle_first;
 
-void (*handle_on_new)(uint32_t index);
+static void handle_part_init(void)
+{
+    handle_here->chunks[0] = handle_here->predefined;
+    handle_here->first_unused = HANDLE_PREDEFINED_MAX;
+}
 
-/* Of the free slots: vcis reserve some without the library lock. */
-static struct mutex table;
-
-static uint32_t first_free;                           /* 0: no freed slot waits for reuse */
-static uint32_t first_unused = HANDLE_PREDEFINED_MAX; /* slots from here on have never been used */
+static void handle_part_deinit(void)
+{
+    for (uint32_t i = 1; i < HANDLE_CHUNKS && handle_here->chunks[i]; i++)
+        free(handle_here->chunks[i]);
+}
+CLIENT_PART(handle_here, handle_first, .init = handle_part_init, .deinit = handle_part_deinit);
 
 const char *object_kind_name(enum object_kind kind)
 {
@@ -34,52 +39,52 @@ const char *object_kind_name(enum object_kind kind)
 
 static struct handle_slot *slot_at(uint32_t index)
 {
-    return &handle_chunks[index / HANDLE_CHUNK_SLOTS][index % HANDLE_CHUNK_SLOTS];
+    return &handle_here->chunks[index / HANDLE_CHUNK_SLOTS][index % HANDLE_CHUNK_SLOTS];
 }
 
 /* A free slot, 0 when there is none. Freed slots are used again last in, first out: they are warm
  * in the cache, and the generation tells old handles from new ones. */
 static uint32_t take_slot(void)
 {
-    uint32_t index = first_free;
+    uint32_t index = handle_here->first_free;
 
     if (index) {
-        first_free = (uint32_t)slot_at(index)->next_free;
+        handle_here->first_free = (uint32_t)slot_at(index)->next_free;
         return index;
     }
-    index = first_unused;
+    index = handle_here->first_unused;
     if (index / HANDLE_CHUNK_SLOTS >= HANDLE_CHUNKS)
         return 0;
-    if (!handle_chunks[index / HANDLE_CHUNK_SLOTS]) {
+    if (!handle_here->chunks[index / HANDLE_CHUNK_SLOTS]) {
         struct handle_slot *chunk = calloc(HANDLE_CHUNK_SLOTS, sizeof(*chunk));
 
         if (!chunk)
             return 0;
-        handle_chunks[index / HANDLE_CHUNK_SLOTS] = chunk;
+        handle_here->chunks[index / HANDLE_CHUNK_SLOTS] = chunk;
     }
-    first_unused++;
+    handle_here->first_unused++;
     slot_at(index)->stamp = index;
     return index;
 }
 
 static uint32_t take_slot_locked(void)
 {
-    if (!lock_multiple)
+    if (!lock_here->multiple)
         return take_slot();
-    mutex_take(&table);
+    mutex_take(&handle_here->lock);
     uint32_t index = take_slot();
-    mutex_give(&table);
+    mutex_give(&handle_here->lock);
     return index;
 }
 
 static void give_slot(uint32_t index)
 {
-    if (lock_multiple)
-        mutex_take(&table);
-    slot_at(index)->next_free = first_free;
-    first_free = index;
-    if (lock_multiple)
-        mutex_give(&table);
+    if (lock_here->multiple)
+        mutex_take(&handle_here->lock);
+    slot_at(index)->next_free = handle_here->first_free;
+    handle_here->first_free = index;
+    if (lock_here->multiple)
+        mutex_give(&handle_here->lock);
 }
 
 bool handle_reserve(struct object *object)
@@ -110,8 +115,8 @@ uintptr_t handle_new_anywhere(struct object *object)
     slot->handle = (uintptr_t)object->kind << 56 | slot->stamp;
     slot->object = object;
     object->handle = slot->handle;
-    if (__builtin_expect(handle_on_new != NULL, 0))
-        handle_on_new(index);
+    if (__builtin_expect(handle_here->on_new != NULL, 0))
+        handle_here->on_new(index);
     return slot->handle;
 }
 
@@ -129,8 +134,8 @@ void handle_free_anywhere(struct object *object)
 void handle_set_predefined(uintptr_t value, struct object *object)
 {
     assert(value > 0 && value < HANDLE_PREDEFINED_MAX);
-    handle_predefined[value].handle = object ? value : 0;
-    handle_predefined[value].object = object;
+    handle_here->predefined[value].handle = object ? value : 0;
+    handle_here->predefined[value].object = object;
     if (object) {
         object->predefined = true;
         if (!object->handle)
@@ -153,7 +158,7 @@ uintptr_t handle_fromint(enum object_kind kind, int number, uintptr_t null_handl
     /* Also null handles and other predefined values that have no object: they keep their value. */
     if (index < HANDLE_PREDEFINED_MAX)
         return index;
-    if (index >= first_unused)
+    if (index >= handle_here->first_unused)
         return null_handle;
     slot = slot_at(index);
     return slot->handle && slot->object->kind == kind ? slot->handle : null_handle;
@@ -163,14 +168,14 @@ size_t handle_count(void)
 {
     size_t n = 0;
 
-    for (uint32_t index = HANDLE_PREDEFINED_MAX; index < first_unused; index++)
+    for (uint32_t index = HANDLE_PREDEFINED_MAX; index < handle_here->first_unused; index++)
         n += slot_at(index)->handle != 0;
     return n;
 }
 
 void handle_each(void (*fn)(struct object *object, void *arg), void *arg)
 {
-    for (uint32_t index = HANDLE_PREDEFINED_MAX; index < first_unused; index++) {
+    for (uint32_t index = HANDLE_PREDEFINED_MAX; index < handle_here->first_unused; index++) {
         struct handle_slot *slot = slot_at(index);
 
         if (slot->handle)

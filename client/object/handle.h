@@ -18,6 +18,7 @@
 #define MOTET_CLIENT_OBJECT_HANDLE_H
 
 #include "client/object/object.h"
+#include "client/progress/mutex.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,9 +39,17 @@ struct handle_slot {
     uint64_t stamp; /* index and generation, as in the next handle */
 };
 
-extern struct handle_slot handle_predefined[HANDLE_PREDEFINED_MAX];
-extern struct handle_slot
-    *handle_chunks[HANDLE_CHUNKS]; /* [0] is handle_predefined; unused ones are NULL */
+struct handle_state {
+    struct handle_slot predefined[HANDLE_PREDEFINED_MAX];
+    struct handle_slot *chunks[HANDLE_CHUNKS]; /* [0] is `predefined`; unused ones are NULL */
+    /* When not NULL, called with the slot index of each new handle: for whoever looks for leaks.
+     * Set before main(). */
+    void (*on_new)(uint32_t index);
+    struct mutex lock;     /* of the free slots: vcis reserve some without the library lock */
+    uint32_t first_free;   /* 0: no freed slot waits for reuse */
+    uint32_t first_unused; /* slots from here on have never been used */
+};
+extern struct handle_state *handle_here;
 
 /* Reserves a slot of the table for an object that gets a handle again and again, and stores it in
  * object->place. False: no slot is left. */
@@ -59,10 +68,10 @@ static inline struct object *handle_object(uintptr_t handle)
     const struct handle_slot *slot;
 
     if (__builtin_expect(handle < HANDLE_PREDEFINED_MAX, 1))
-        return handle_predefined[handle].object;
+        return handle_here->predefined[handle].object;
     if ((uint32_t)handle / HANDLE_CHUNK_SLOTS >= HANDLE_CHUNKS)
         return NULL;
-    chunk = handle_chunks[(uint32_t)handle / HANDLE_CHUNK_SLOTS];
+    chunk = handle_here->chunks[(uint32_t)handle / HANDLE_CHUNK_SLOTS];
     if (!chunk)
         return NULL;
     slot = &chunk[(uint32_t)handle % HANDLE_CHUNK_SLOTS];
@@ -86,10 +95,6 @@ uintptr_t handle_fromint(enum object_kind kind, int number, uintptr_t null_handl
 /* Number of user handles in use, for leak reports. */
 size_t handle_count(void);
 
-/* When not NULL, called with the slot index of each new handle: for whoever looks for leaks. Set
- * before main(). */
-extern void (*handle_on_new)(uint32_t index);
-
 uintptr_t handle_new_anywhere(struct object *object);
 void handle_free_anywhere(struct object *object);
 
@@ -105,7 +110,7 @@ static inline uintptr_t handle_new(struct object *object)
 {
     struct handle_slot *slot = object->place;
 
-    if (__builtin_expect(!slot || handle_on_new != NULL, 0))
+    if (__builtin_expect(!slot || handle_here->on_new != NULL, 0))
         return handle_new_anywhere(object);
     slot->handle = object->handle = (uintptr_t)object->kind << 56 | slot->stamp;
     slot->object = object;

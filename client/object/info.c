@@ -2,20 +2,23 @@
 #include "client/object/info.h"
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/err.h"
 #include "client/object/handle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct info env = {.obj = {.refs = 1, .kind = OBJECT_INFO, .predefined = true}};
-struct info *info_env = &env;
+static struct info_state info_first;
+struct info_state *info_here = &info_first;
 
 /* Before main(): info objects may be used before MPI_Init. */
-__attribute__((constructor)) static void make_known(void)
+static void info_part_init(void)
 {
-    handle_set_predefined((uintptr_t)MPI_INFO_ENV, &env.obj);
+    info_here->env.obj = (struct object){.refs = 1, .kind = OBJECT_INFO};
+    handle_set_predefined((uintptr_t)MPI_INFO_ENV, &info_here->env.obj);
 }
+CLIENT_PART(info_here, info_first, .init = info_part_init);
 
 /* ---- the store ---- */
 

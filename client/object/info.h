@@ -20,7 +20,10 @@ struct info {
     struct info_pair *pairs;
 };
 
-extern struct info *info_env; /* MPI_INFO_ENV; valid always, filled by MPI_Init */
+struct info_state {
+    struct info env; /* MPI_INFO_ENV; valid always, filled by MPI_Init */
+};
+extern struct info_state *info_here;
 
 int info_new(struct info **ret_info);                           /* no handle; MPI_ERR_NO_MEM */
 int info_copy(const struct info *from, struct info **ret_info); /* no handle; from may be NULL */

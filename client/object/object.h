@@ -49,7 +49,7 @@ static inline int32_t object_n_refs(const struct object *o)
 
 static inline void object_ref(struct object *o)
 {
-    if (__builtin_expect(lock_multiple, 0))
+    if (__builtin_expect(lock_here->multiple, 0))
         atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
     else
         atomic_store_explicit(&o->refs, object_n_refs(o) + 1, memory_order_relaxed);
@@ -58,7 +58,7 @@ static inline void object_ref(struct object *o)
 /* True when it was the last one. */
 static inline bool object_unref(struct object *o)
 {
-    if (__builtin_expect(lock_multiple, 0))
+    if (__builtin_expect(lock_here->multiple, 0))
         /* acq_rel: what others did with the object comes before its end. */
         return atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) == 1;
     int32_t left = object_n_refs(o) - 1;

@@ -4,21 +4,28 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "client/p2p/transfer.h"
 #include "client/transport/transport.h"
 
-static struct queue_record *records;
-static uint32_t n_records;
+struct board_state {
+    struct queue_record *records;
+    uint32_t n_records;
+};
+static struct board_state board_first;
+static struct board_state *board_here = &board_first;
+CLIENT_PART(board_here, board_first);
 
 void board_init(struct engine *e)
 {
     list_init(&e->deferred);
     e->n_returned = e->max_returned = 0;
     e->returned = NULL;
-    records = transport_self.base ? segment_board_at(transport_self.base, &transport_self.layout,
-                                                     transport_self.local_rank)
-                                  : NULL;
-    n_records = transport_self.base ? transport_self.layout.shape.board_records : 0;
+    board_here->records = transport_here->base
+                              ? segment_board_at(transport_here->base, &transport_here->layout,
+                                                 transport_here->local_rank)
+                              : NULL;
+    board_here->n_records = transport_here->base ? transport_here->layout.shape.board_records : 0;
 }
 
 void board_deinit(struct engine *e)
@@ -31,17 +38,17 @@ void board_deinit(struct engine *e)
 static struct queue_record *take(struct engine *e)
 {
     if (e->n_returned > 0)
-        return &records[e->returned[--e->n_returned]];
-    if (n_records == 0)
+        return &board_here->records[e->returned[--e->n_returned]];
+    if (board_here->n_records == 0)
         return NULL;
     /* One that nobody has used yet. VCIs share the counter, which never falls. */
-    uint32_t high = atomic_load_explicit(&transport_self.me->board_high, memory_order_relaxed);
+    uint32_t high = atomic_load_explicit(&transport_here->me->board_high, memory_order_relaxed);
     do
-        if (high >= n_records)
+        if (high >= board_here->n_records)
             return NULL;
-    while (!atomic_compare_exchange_weak_explicit(&transport_self.me->board_high, &high, high + 1,
+    while (!atomic_compare_exchange_weak_explicit(&transport_here->me->board_high, &high, high + 1,
                                                   memory_order_release, memory_order_relaxed));
-    return &records[high];
+    return &board_here->records[high];
 }
 
 /* Makes the fields readable: from here on the daemon may copy them. */
@@ -110,14 +117,14 @@ void board_moved(struct transfer *t)
 
 uint32_t board_index(const struct queue_record *record)
 {
-    return record ? (uint32_t)(record - records) + 1 : 0;
+    return record ? (uint32_t)(record - board_here->records) + 1 : 0;
 }
 
 struct queue_record *board_of(uint32_t local_rank, uint32_t index)
 {
-    if (index == 0 || index > n_records)
+    if (index == 0 || index > board_here->n_records)
         return NULL;
-    return segment_board_at(transport_self.base, &transport_self.layout, local_rank) + index - 1;
+    return segment_board_at(transport_here->base, &transport_here->layout, local_rank) + index - 1;
 }
 
 void board_hide(struct engine *e, struct queue_record **record)
@@ -136,7 +143,7 @@ void board_hide(struct engine *e, struct queue_record **record)
         e->returned = grown;
         e->max_returned = bigger;
     }
-    e->returned[e->n_returned++] = (uint32_t)(r - records);
+    e->returned[e->n_returned++] = (uint32_t)(r - board_here->records);
 }
 
 void board_defer(struct transfer *t)
@@ -154,7 +161,7 @@ static void add(_Atomic uint64_t *counter, uint64_t *n)
 
 void board_publish(struct engine *e)
 {
-    struct segment_rank *me = transport_self.me;
+    struct segment_rank *me = transport_here->me;
 
     list_foreach_safe(it, &e->deferred) {
         list_remove(it);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/err.h"
 #include "client/object/session.h"
 #include "client/p2p/transfer.h"
@@ -50,7 +51,13 @@ struct flush {
     uint64_t end;
 };
 
-static struct buffer_pool *process_pool;
+struct buffered_state {
+    struct buffer_pool *process_pool;
+    bool hooked;
+};
+static struct buffered_state buffered_first;
+static struct buffered_state *buffered_here = &buffered_first;
+CLIENT_PART(buffered_here, buffered_first);
 
 /* Whether all messages before `end` have left. */
 static bool has_left(const struct buffer_pool *pool, uint64_t end)
@@ -157,7 +164,8 @@ static struct buffer_pool *pool_for(const struct comm *comm)
 {
     if (comm->buffer)
         return comm->buffer;
-    return comm->session && comm->session->buffer ? comm->session->buffer : process_pool;
+    return comm->session && comm->session->buffer ? comm->session->buffer
+                                                  : buffered_here->process_pool;
 }
 
 static int send_buffered(struct buffer message, struct envelope to)
@@ -269,24 +277,24 @@ int mpi_bsend_init(const void *buf, MPI_Count count, struct datatype *datatype, 
 
 int mpi_buffer_attach(void *buffer, MPI_Count size)
 {
-    return attach(&process_pool, buffer, size);
+    return attach(&buffered_here->process_pool, buffer, size);
 }
 
 int mpi_buffer_detach(void *buffer_addr, MPI_Count *ret_size)
 {
-    return detach(&process_pool, buffer_addr, ret_size);
+    return detach(&buffered_here->process_pool, buffer_addr, ret_size);
 }
 
 int mpi_buffer_flush(void)
 {
-    if (process_pool)
-        flush(process_pool);
+    if (buffered_here->process_pool)
+        flush(buffered_here->process_pool);
     return MPI_SUCCESS;
 }
 
 int mpi_buffer_iflush(struct request **ret_request)
 {
-    return start_flush(process_pool, ret_request);
+    return start_flush(buffered_here->process_pool, ret_request);
 }
 
 /* Communicators are destroyed when their last message has left: the pool is empty then. */
@@ -298,11 +306,9 @@ static void release_comm(struct comm *comm)
 
 int mpi_comm_attach_buffer(struct comm *comm, void *buffer, MPI_Count size)
 {
-    static bool hooked;
-
-    if (!hooked)
+    if (!buffered_here->hooked)
         comm_on_destroy(release_comm);
-    hooked = true;
+    buffered_here->hooked = true;
     return attach(&comm->buffer, buffer, size);
 }
 

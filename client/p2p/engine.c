@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "client/client.h"
 #include "client/p2p/board.h"
 #include "client/p2p/inbound.h"
 #include "client/p2p/joint.h"
@@ -10,7 +11,12 @@
 #include "client/p2p/rendezvous.h"
 #include "client/p2p/transfer.h"
 
-static uint32_t n_engines;
+struct engine_state {
+    uint32_t n_engines;
+};
+static struct engine_state engine_first;
+static struct engine_state *engine_here = &engine_first;
+CLIENT_PART(engine_here, engine_first);
 
 static int poll(struct vci *vci)
 {
@@ -57,8 +63,8 @@ static int make(struct vci *vci)
     board_init(e);
     if (match_init(&e->match) || outbound_init(e))
         return MPI_ERR_NO_MEM;
-    if (transport_self.base && (outbox_init(&e->outbox, vci->index) ||
-                                inbox_init(&e->inbox, vci->index, inbound_message, e)))
+    if (transport_here->base && (outbox_init(&e->outbox, vci->index) ||
+                                 inbox_init(&e->inbox, vci->index, inbound_message, e)))
         return MPI_ERR_NO_MEM;
     return MPI_SUCCESS;
 }
@@ -67,21 +73,21 @@ int engine_init(void)
 {
     int err = MPI_SUCCESS;
 
-    n_engines = transport_self.base ? transport_self.layout.shape.n_vcis : 1;
-    for (uint32_t i = 0; !err && i < n_engines; i++)
-        err = make(&vci_table[i]);
-    vci_ops = &ops;
+    engine_here->n_engines = transport_here->base ? transport_here->layout.shape.n_vcis : 1;
+    for (uint32_t i = 0; !err && i < engine_here->n_engines; i++)
+        err = make(&vci_here->table[i]);
+    vci_here->ops = &ops;
     return err;
 }
 
 void engine_deinit(void)
 {
-    vci_ops = NULL;
-    for (uint32_t i = 0; i < n_engines; i++) {
-        struct engine *e = vci_table[i].engine;
+    vci_here->ops = NULL;
+    for (uint32_t i = 0; i < engine_here->n_engines; i++) {
+        struct engine *e = vci_here->table[i].engine;
         if (!e)
             continue;
-        if (transport_self.base) {
+        if (transport_here->base) {
             board_publish(e);
             inbox_deinit(&e->inbox);
             outbox_deinit(&e->outbox);
@@ -93,7 +99,7 @@ void engine_deinit(void)
         transfer_deinit(e);
         request_deinit_sent(&e->sent);
         free(e);
-        vci_table[i].engine = NULL;
+        vci_here->table[i].engine = NULL;
     }
-    n_engines = 0;
+    engine_here->n_engines = 0;
 }

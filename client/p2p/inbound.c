@@ -38,7 +38,7 @@ static inline void count_received(struct engine *e, uint64_t bytes)
         e->recv_bytes += bytes;
         return;
     }
-    struct segment_rank *me = transport_self.me;
+    struct segment_rank *me = transport_here->me;
     atomic_store_explicit(&me->recv_msgs,
                           atomic_load_explicit(&me->recv_msgs, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -90,7 +90,7 @@ static void keep_unexpected(const struct incoming *e)
     struct unexpected *u = malloc(sizeof *u + len);
     if (!u) {
         fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n",
-                transport_self.world_rank, len, e->src_world);
+                transport_here->world_rank, len, e->src_world);
         abort();
     }
     *u = (struct unexpected){
@@ -135,7 +135,7 @@ static void keep_early(struct peer *p, const struct incoming *e)
 
     if (!m) {
         fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n",
-                transport_self.world_rank, e->len, e->src_world);
+                transport_here->world_rank, e->len, e->src_world);
         abort();
     }
     m->incoming = *e;
@@ -259,7 +259,7 @@ void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot
 
 void inbound_take_own(struct transfer *t, struct transfer *send)
 {
-    matched(t, transport_self.world_rank, send->base.comm->rank, send->tag);
+    matched(t, transport_here->world_rank, send->base.comm->rank, send->tag);
     int error = transfer_check_length(t, send->bytes);
     t->base.bytes = datatype_copy(send->buffer.base, send->buffer.count, send->buffer.type,
                                   t->buffer.base, t->buffer.count, t->buffer.type);
@@ -273,7 +273,7 @@ void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
     switch (u->kind) {
     case UNEXPECTED_EAGER:
         deliver_eager(t, u->src_world, u->match.source, u->match.tag, u->payload, u->len);
-        if (u->src_world != transport_self.world_rank)
+        if (u->src_world != transport_here->world_rank)
             outbound_owe(peer_get(t->engine, u->src_world), u->len + PEER_EAGER_OVERHEAD);
         break;
     case UNEXPECTED_RTS:

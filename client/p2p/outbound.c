@@ -42,7 +42,7 @@ static inline void count_sent(struct engine *e, uint64_t bytes)
         e->sent_bytes += bytes;
         return;
     }
-    struct segment_rank *me = transport_self.me;
+    struct segment_rank *me = transport_here->me;
     /* One writer: plain read, relaxed store. */
     atomic_store_explicit(&me->sent_msgs,
                           atomic_load_explicit(&me->sent_msgs, memory_order_relaxed) + 1,
@@ -63,9 +63,9 @@ static inline void publish(struct peer *p, struct ring_producer *ring, struct ri
     if (p->local) {
         slot->flags = 0;
         if (__builtin_expect(p->engine->vci->index == 0, 1))
-            outbox_needs_channel = false;
+            transport_here->needs_channel = false;
     } else {
-        outbox_needs_channel = true;
+        transport_here->needs_channel = true;
         slot->flags = MSG_F_ORDERED;
         slot->peer = p->world;
         slot->order = p->order_out++;
@@ -202,7 +202,7 @@ void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void
     struct control_message *kept = malloc(sizeof *kept);
     if (!kept) {
         fprintf(stderr, "motet: rank %u: no memory for a message to rank %u\n",
-                transport_self.world_rank, p->world);
+                transport_here->world_rank, p->world);
         abort();
     }
     *kept = m;

@@ -7,7 +7,7 @@
 
 int p2p_init(void)
 {
-    int err = vci_init(transport_self.base ? transport_self.layout.shape.n_vcis : 1);
+    int err = vci_init(transport_here->base ? transport_here->layout.shape.n_vcis : 1);
 
     if (err)
         return err;
@@ -53,7 +53,7 @@ static inline bool send_short(const struct buffer *message, const struct envelop
     if (__builtin_expect(to->rank < 0, 0))
         return false;
     uint32_t world = (uint32_t)comm_peers(to->comm)->procs[to->rank];
-    if (world == transport_self.world_rank)
+    if (world == transport_here->world_rank)
         return false;
     struct engine *e = engine_of(to->comm);
     engine_enter(e);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/err.h"
 #include "client/p2p/transfer.h"
 #include "client/progress/progress.h"
@@ -50,8 +51,20 @@ struct partitioned {
     uint8_t *staging; /* receiver: where parts end within elements, they arrive here */
 };
 
-static struct list running = {&running, &running};
-static int n_running;
+struct partitioned_state {
+    struct list running;
+    int n_running;
+    int next_tag;
+};
+static struct partitioned_state partitioned_first;
+static struct partitioned_state *partitioned_here = &partitioned_first;
+
+static void partitioned_part_init(void)
+{
+    list_init(&partitioned_here->running);
+    partitioned_here->next_tag = INT_MIN;
+}
+CLIENT_PART(partitioned_here, partitioned_first, .init = partitioned_part_init);
 
 /* ---- announcements ---- */
 
@@ -84,14 +97,14 @@ static struct transfer *new_announcement(enum transfer_dir dir, struct envelope 
 
 static int take_tags(int n, int *ret_first)
 {
-    static int next = INT_MIN;
+    int next = partitioned_here->next_tag;
 
     if (n > LAST_TAG - INT_MIN)
         return err_set(MPI_ERR_ARG, "%d partitions are more than one transfer can have", n);
     if (next > LAST_TAG - n) /* round again: messages so old have long been received */
         next = INT_MIN;
     *ret_first = next;
-    next += n;
+    partitioned_here->next_tag = next + n;
     return MPI_SUCCESS;
 }
 
@@ -185,7 +198,7 @@ static bool part_is_over(struct partitioned *p, int i)
 static void end(struct partitioned *p)
 {
     list_remove(&p->link);
-    n_running--;
+    partitioned_here->n_running--;
     if (!p->sending) {
         p->base.source = p->with.rank;
         p->base.tag = p->with.rank == MPI_PROC_NULL ? MPI_ANY_TAG : p->with.tag;
@@ -222,7 +235,7 @@ static int poll_running(void)
 {
     int n = 0;
 
-    list_foreach_safe(it, &running)
+    list_foreach_safe(it, &partitioned_here->running)
         n += advance(list_entry(it, struct partitioned, link));
     return n;
 }
@@ -252,8 +265,8 @@ static int start(struct request *r)
     request_set_complete(r, false);
     p->n_done = 0;
     p->posted = false;
-    list_append(&running, &p->link);
-    n_running++;
+    list_append(&partitioned_here->running, &p->link);
+    partitioned_here->n_running++;
     if (p->with.rank == MPI_PROC_NULL)
         end(p);
     else
@@ -309,7 +322,7 @@ static int partitioned_init(bool sending, struct buffer partition, int n_partiti
         transfer_start_recv(setup);
     }
     engine_leave(engine_of(with.comm));
-    progress_register(poll_running, &n_running, false);
+    progress_register(poll_running, &partitioned_here->n_running, false);
     *ret_request = &p->base;
     return request_publish(MPI_SUCCESS, ret_request);
 }

@@ -12,7 +12,7 @@
 
 int peer_init(struct engine *e)
 {
-    e->peers = calloc(transport_self.n_world, sizeof *e->peers);
+    e->peers = calloc(transport_here->n_world, sizeof *e->peers);
     return e->peers ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
@@ -26,7 +26,7 @@ static void free_list(struct list *head)
 
 void peer_deinit(struct engine *e)
 {
-    for (uint32_t i = 0; e->peers && i < transport_self.n_world; i++) {
+    for (uint32_t i = 0; e->peers && i < transport_here->n_world; i++) {
         if (!e->peers[i])
             continue;
         free_list(&e->peers[i]->early);
@@ -42,8 +42,8 @@ struct peer *peer_make(struct engine *e, uint32_t world)
     struct peer *p = calloc(1, sizeof *p);
 
     if (!p) {
-        fprintf(stderr, "motet: rank %u: no memory to talk to rank %u\n", transport_self.world_rank,
-                world);
+        fprintf(stderr, "motet: rank %u: no memory to talk to rank %u\n",
+                transport_here->world_rank, world);
         abort();
     }
     p->engine = e;
@@ -52,16 +52,16 @@ struct peer *peer_make(struct engine *e, uint32_t world)
     list_init(&p->pending);
     list_init(&p->control);
     list_init(&p->busy);
-    if (transport_self.base) {
+    if (transport_here->base) {
         const struct segment_world *place = transport_world(world);
         p->node = place->node;
-        p->local = place->node == transport_self.node;
+        p->local = place->node == transport_here->node;
         if (p->local) {
             p->ring = outbox_local(&e->outbox, place->local);
-            uint32_t most = ring_max_payload(&transport_self.layout.shape.local);
+            uint32_t most = ring_max_payload(&transport_here->layout.shape.local);
             p->eager_limit = LOCAL_EAGER_BYTES < most ? LOCAL_EAGER_BYTES : most;
         } else {
-            p->eager_limit = transport_self.packet_bytes;
+            p->eager_limit = transport_here->packet_bytes;
         }
     }
     e->peers[world] = p;

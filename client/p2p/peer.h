@@ -54,7 +54,7 @@ static inline struct peer *peer_get(struct engine *e, uint32_t world)
 /* Process id of a rank of this node. */
 static inline int32_t peer_pid(const struct peer *p)
 {
-    return atomic_load_explicit(&segment_rank_at(transport_self.base, &transport_self.layout,
+    return atomic_load_explicit(&segment_rank_at(transport_here->base, &transport_here->layout,
                                                  transport_world(p->world)->local)
                                      ->pid,
                                 memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/err.h"
 #include "client/object/group.h"
 #include "client/object/handle.h"
@@ -22,14 +23,19 @@ struct message {
     struct comm *comm;
 };
 
-/* What MPI_MESSAGE_NO_PROC stands for. */
-static struct message no_proc = {.obj = {.refs = 1, .kind = OBJECT_MESSAGE, .predefined = true}};
+struct probe_state {
+    struct message no_proc; /* what MPI_MESSAGE_NO_PROC stands for */
+};
+static struct probe_state probe_first;
+static struct probe_state *probe_here = &probe_first;
 
 /* Before main(): applications may receive MPI_MESSAGE_NO_PROC without a probe that gave it. */
-__attribute__((constructor)) static void make_no_proc_known(void)
+static void probe_part_init(void)
 {
-    handle_set_predefined((uintptr_t)MPI_MESSAGE_NO_PROC, &no_proc.obj);
+    probe_here->no_proc.obj = (struct object){.refs = 1, .kind = OBJECT_MESSAGE};
+    handle_set_predefined((uintptr_t)MPI_MESSAGE_NO_PROC, &probe_here->no_proc.obj);
 }
+CLIENT_PART(probe_here, probe_first, .init = probe_part_init);
 
 static void describe(const struct unexpected *u, MPI_Status *status)
 {
@@ -142,7 +148,7 @@ static void free_message(struct message *m)
 static int take_no_proc(struct message **ret_message, MPI_Status *status)
 {
     status_set_proc_null(status);
-    *ret_message = &no_proc;
+    *ret_message = &probe_here->no_proc;
     return MPI_SUCCESS;
 }
 

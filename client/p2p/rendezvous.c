@@ -144,8 +144,8 @@ void rendezvous_on_fin(struct engine *e, uint32_t src_world, uint32_t number)
 static int send_granted(struct transfer *t)
 {
     struct peer *p = peer_get(t->engine, t->world);
-    uint32_t most = p->local ? ring_max_payload(&transport_self.layout.shape.local) / 4
-                             : transport_self.packet_bytes;
+    uint32_t most = p->local ? ring_max_payload(&transport_here->layout.shape.local) / 4
+                             : transport_here->packet_bytes;
     int n = 0;
 
     while (t->moved < t->granted && n < SEND_BURST) {

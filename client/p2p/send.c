@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/err.h"
 #include "client/p2p/transfer.h"
 #include "client/progress/progress.h"
@@ -112,8 +113,18 @@ struct sendrecv {
     void *copy; /* of the replace form */
 };
 
-static struct list sendrecvs = {&sendrecvs, &sendrecvs};
-static int n_sendrecvs;
+struct send_state {
+    struct list sendrecvs;
+    int n_sendrecvs;
+};
+static struct send_state send_first;
+static struct send_state *send_here = &send_first;
+
+static void send_part_init(void)
+{
+    list_init(&send_here->sendrecvs);
+}
+CLIENT_PART(send_here, send_first, .init = send_part_init);
 
 static void sendrecv_destroy(struct request *r)
 {
@@ -130,12 +141,12 @@ static int sendrecv_poll(void)
 {
     int n = 0;
 
-    list_foreach_safe(it, &sendrecvs) {
+    list_foreach_safe(it, &send_here->sendrecvs) {
         struct sendrecv *x = list_entry(it, struct sendrecv, link);
         if (!request_is_complete(x->send) || !request_is_complete(x->recv))
             continue;
         list_remove(it);
-        n_sendrecvs--;
+        send_here->n_sendrecvs--;
         n++;
         x->base.source = x->recv->source;
         x->base.tag = x->recv->tag;
@@ -170,9 +181,9 @@ static int sendrecv_start(struct buffer message, struct envelope to, struct buff
     }
     comm_ref(to.comm);
     x->copy = copy;
-    list_append(&sendrecvs, &x->link);
-    n_sendrecvs++;
-    progress_register(sendrecv_poll, &n_sendrecvs, false);
+    list_append(&send_here->sendrecvs, &x->link);
+    send_here->n_sendrecvs++;
+    progress_register(sendrecv_poll, &send_here->n_sendrecvs, false);
     *ret_request = &x->base;
     return request_publish(MPI_SUCCESS, ret_request);
 }

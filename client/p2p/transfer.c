@@ -216,7 +216,7 @@ static void send_to_self(struct transfer *t)
     *u = (struct unexpected){
         .match = {.context = t->context, .source = t->base.comm->rank, .tag = t->tag},
         .kind = copy ? UNEXPECTED_EAGER : UNEXPECTED_SELF,
-        .src_world = transport_self.world_rank,
+        .src_world = transport_here->world_rank,
         .len = (uint32_t)len,
         .bytes = t->bytes,
         .self = t,
@@ -233,7 +233,7 @@ void transfer_start_send(struct transfer *t)
 {
     if (t->rank == MPI_PROC_NULL)
         transfer_complete(t, MPI_SUCCESS);
-    else if (t->world == transport_self.world_rank)
+    else if (t->world == transport_here->world_rank)
         send_to_self(t);
     else
         outbound_send(peer_get(t->engine, t->world), t);

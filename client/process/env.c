@@ -2,6 +2,7 @@
 #include "client/process/env.h"
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
 #include "client/object/errcode.h"
@@ -21,33 +22,44 @@
 #include <time.h>
 #include <unistd.h>
 
-static int thread_level = MPI_THREAD_SINGLE;
-static pthread_t main_thread;
+struct env {
+    int thread_level;
+    pthread_t main_thread;
+    int tag_ub, io, host, wtime_is_global, universe_size, appnum;
+};
+static struct env env_first;
+static struct env *env_here = &env_first;
 
-static int tag_ub = ENV_TAG_UB;
-static int io = MPI_ANY_SOURCE;  /* every rank has the language's input and output */
-static int host = MPI_PROC_NULL; /* there is no host process */
-static int wtime_is_global = 0;
-static int universe_size = MPI_UNDEFINED;
-static int appnum = MPI_UNDEFINED;
+static void env_part_init(void)
+{
+    *env_here = (struct env){
+        .thread_level = MPI_THREAD_SINGLE,
+        .tag_ub = ENV_TAG_UB,
+        .io = MPI_ANY_SOURCE,  /* every rank has the language's input and output */
+        .host = MPI_PROC_NULL, /* there is no host process */
+        .universe_size = MPI_UNDEFINED,
+        .appnum = MPI_UNDEFINED,
+    };
+}
+CLIENT_PART(env_here, env_first, .init = env_part_init);
 
 const int *env_attr(int keyval)
 {
     switch (keyval) {
     case MPI_TAG_UB:
-        return &tag_ub;
+        return &env_here->tag_ub;
     case MPI_IO:
-        return &io;
+        return &env_here->io;
     case MPI_HOST:
-        return &host;
+        return &env_here->host;
     case MPI_WTIME_IS_GLOBAL:
-        return &wtime_is_global;
+        return &env_here->wtime_is_global;
     case MPI_APPNUM:
-        return &appnum;
+        return &env_here->appnum;
     case MPI_LASTUSEDCODE:
-        return &errcode_last_used;
+        return &errcode_here->last_used;
     case MPI_UNIVERSE_SIZE:
-        return &universe_size;
+        return &env_here->universe_size;
     default:
         return NULL;
     }
@@ -93,21 +105,21 @@ static int fill_info(struct info *info, const char *command)
 
 int env_set_world(int level, const char *argv0)
 {
-    thread_level = level;
-    main_thread = pthread_self();
-    return argv0 ? info_put(info_env, "command", argv0) : MPI_SUCCESS;
+    env_here->thread_level = level;
+    env_here->main_thread = pthread_self();
+    return argv0 ? info_put(&info_here->env, "command", argv0) : MPI_SUCCESS;
 }
 
 int env_init(int level, const char *argv0)
 {
-    thread_level = level;
-    main_thread = pthread_self();
-    universe_size = number_of("MOTET_UNIVERSE_SIZE", job_size());
+    env_here->thread_level = level;
+    env_here->main_thread = pthread_self();
+    env_here->universe_size = number_of("MOTET_UNIVERSE_SIZE", job_size());
     char n_nodes[16];
-    appnum = number_of("MOTET_APPNUM", job_attached() && job_id() ? 0 : MPI_UNDEFINED);
-    int err = fill_info(info_env, argv0);
+    env_here->appnum = number_of("MOTET_APPNUM", job_attached() && job_id() ? 0 : MPI_UNDEFINED);
+    int err = fill_info(&info_here->env, argv0);
     snprintf(n_nodes, sizeof n_nodes, "%d", job_n_nodes());
-    return err ? err : info_put(info_env, "motet_nodes", n_nodes);
+    return err ? err : info_put(&info_here->env, "motet_nodes", n_nodes);
 }
 
 /* ---- MPI functions ---- */
@@ -136,25 +148,25 @@ int mpi_get_processor_name(char *name, int *resultlen)
 
 int mpi_initialized(int *flag)
 {
-    *flag = phase_state.world != PHASE_BEFORE;
+    *flag = phase_here->world != PHASE_BEFORE;
     return MPI_SUCCESS;
 }
 
 int mpi_finalized(int *flag)
 {
-    *flag = phase_state.world == PHASE_FINALIZED;
+    *flag = phase_here->world == PHASE_FINALIZED;
     return MPI_SUCCESS;
 }
 
 int mpi_query_thread(int *provided)
 {
-    *provided = thread_level;
+    *provided = env_here->thread_level;
     return MPI_SUCCESS;
 }
 
 int mpi_is_thread_main(int *flag)
 {
-    *flag = pthread_equal(pthread_self(), main_thread) != 0;
+    *flag = pthread_equal(pthread_self(), env_here->main_thread) != 0;
     return MPI_SUCCESS;
 }
 
@@ -224,11 +236,11 @@ int mpi_info_create_env(int argc, char *argv[], struct info **ret_info)
 {
     (void)argc;
     struct info *info;
-    int err = info_copy(info_env, &info);
+    int err = info_copy(&info_here->env, &info);
     if (err)
         return err;
     const char *command = argv ? argv[0] : NULL;
-    if (info_env->n_pairs == 0) /* before MPI_Init */
+    if (info_here->env.n_pairs == 0) /* before MPI_Init */
         err = fill_info(info, command);
     else if (command)
         err = info_put(info, "command", command);

@@ -7,18 +7,24 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "client/object/err.h"
 #include "client/transport/transport.h"
 #include "mpi.h"
 
-static bool attached;
-static char own_name[SEGMENT_NODE_NAME];
+struct job {
+    bool attached;
+    char own_name[SEGMENT_NODE_NAME]; /* of the node, where no daemon gives it one */
+};
+static struct job job_first;
+static struct job *job_here = &job_first;
+CLIENT_PART(job_here, job_first);
 
 int job_attach(void)
 {
     int rc = transport_attach();
 
-    attached = rc == 0;
+    job_here->attached = rc == 0;
     if (rc < 0)
         return err_set(rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER, "%s", transport_reason());
     return MPI_SUCCESS;
@@ -26,7 +32,7 @@ int job_attach(void)
 
 void job_detach(void)
 {
-    attached = false;
+    job_here->attached = false;
     transport_detach();
 }
 
@@ -44,81 +50,82 @@ void job_abort(int code, const char *text)
 
 bool job_attached(void)
 {
-    return attached;
+    return job_here->attached;
 }
 
 int job_size(void)
 {
-    return (int)transport_self.n_world;
+    return (int)transport_here->n_world;
 }
 
 int job_rank(void)
 {
-    return (int)transport_self.world_rank;
+    return (int)transport_here->world_rank;
 }
 
 int job_n_nodes(void)
 {
-    return (int)transport_self.n_nodes;
+    return (int)transport_here->n_nodes;
 }
 
 int job_node_of(int world_rank)
 {
-    return transport_self.base ? (int)transport_world((uint32_t)world_rank)->node : 0;
+    return transport_here->base ? (int)transport_world((uint32_t)world_rank)->node : 0;
 }
 
 int job_local_rank_of(int world_rank)
 {
-    return transport_self.base ? (int)transport_world((uint32_t)world_rank)->local : 0;
+    return transport_here->base ? (int)transport_world((uint32_t)world_rank)->local : 0;
 }
 
 int job_local_size(void)
 {
-    return (int)transport_self.n_local;
+    return (int)transport_here->n_local;
 }
 
 int job_local_rank(void)
 {
-    return (int)transport_self.local_rank;
+    return (int)transport_here->local_rank;
 }
 
 bool job_is_local(int world_rank)
 {
-    return job_node_of(world_rank) == (int)transport_self.node;
+    return job_node_of(world_rank) == (int)transport_here->node;
 }
 
 const char *job_node_name(int node)
 {
-    if (transport_self.base && node >= 0 && node < job_n_nodes())
-        return segment_node_at(transport_self.base, &transport_self.layout, (uint32_t)node)->name;
-    if (!own_name[0])
-        gethostname(own_name, sizeof own_name - 1);
-    return own_name;
+    if (transport_here->base && node >= 0 && node < job_n_nodes())
+        return segment_node_at(transport_here->base, &transport_here->layout, (uint32_t)node)->name;
+    if (!job_here->own_name[0])
+        gethostname(job_here->own_name, sizeof job_here->own_name - 1);
+    return job_here->own_name;
 }
 
 int job_n_networks(void)
 {
-    return transport_self.base ? (int)transport_self.layout.shape.n_networks : 0;
+    return transport_here->base ? (int)transport_here->layout.shape.n_networks : 0;
 }
 
 const char *job_network_name(int network)
 {
-    return segment_network_at(transport_self.base, &transport_self.layout, (uint32_t)network)->name;
+    return segment_network_at(transport_here->base, &transport_here->layout, (uint32_t)network)
+        ->name;
 }
 
 bool job_on_network(int node, int network)
 {
-    return *segment_on_network(transport_self.base, &transport_self.layout, (uint32_t)network,
+    return *segment_on_network(transport_here->base, &transport_here->layout, (uint32_t)network,
                                (uint32_t)node) != 0;
 }
 
 int job_network_distance(int from, int to)
 {
-    return *segment_network_distance(transport_self.base, &transport_self.layout, (uint32_t)from,
+    return *segment_network_distance(transport_here->base, &transport_here->layout, (uint32_t)from,
                                      (uint32_t)to);
 }
 
 uint64_t job_id(void)
 {
-    return transport_self.job;
+    return transport_here->job;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/process/leak.h"
 
+#include "client/client.h"
 #include "client/datatype/datatype.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
@@ -16,8 +17,12 @@
 #define MAX_FRAMES 32
 #define MAX_LINES  50 /* of a report: a program that forgets its requests forgets many */
 
-static void **callers; /* by index of the handle table; NULL where not known */
-static uint32_t n_callers;
+struct leak_state {
+    void **callers; /* by index of the handle table; NULL where not known */
+    uint32_t n_callers;
+};
+static struct leak_state leak_first;
+static struct leak_state *leak_here = &leak_first;
 
 /* The next word of a list separated by commas; NULL at its end. */
 static const char *next_word(const char **list, size_t *ret_length)
@@ -62,27 +67,33 @@ static void *find_caller(void)
 /* The handle in this slot is new: remembers from where the application called the library. */
 static void note(uint32_t index)
 {
-    if (index >= n_callers) {
+    if (index >= leak_here->n_callers) {
         uint32_t n = index + 4096;
-        void **grown = realloc(callers, n * sizeof *grown);
+        void **grown = realloc(leak_here->callers, n * sizeof *grown);
         if (!grown)
             return;
-        memset(grown + n_callers, 0, (n - n_callers) * sizeof *grown);
-        callers = grown;
-        n_callers = n;
+        memset(grown + leak_here->n_callers, 0, (n - leak_here->n_callers) * sizeof *grown);
+        leak_here->callers = grown;
+        leak_here->n_callers = n;
     }
-    callers[index] = find_caller();
+    leak_here->callers[index] = find_caller();
 }
 
 /* Before main(): error handlers and info objects may be made before MPI_Init. */
-__attribute__((constructor)) static void read_environment(void)
+static void leak_part_init(void)
 {
     const char *list = getenv("MOTET_DEBUG"), *word;
     size_t length;
     while (list && (word = next_word(&list, &length)))
         if (is_word(word, length, "handles"))
-            handle_on_new = note;
+            handle_here->on_new = note;
 }
+
+static void leak_part_deinit(void)
+{
+    free(leak_here->callers);
+}
+CLIENT_PART(leak_here, leak_first, .init = leak_part_init, .deinit = leak_part_deinit);
 
 /* ---- the report ---- */
 
@@ -104,7 +115,7 @@ static void count(struct object *object, void *arg)
 {
     struct leaks *leaks = arg;
     uint32_t index = (uint32_t)object->handle;
-    void *caller = index < n_callers ? callers[index] : NULL;
+    void *caller = index < leak_here->n_callers ? leak_here->callers[index] : NULL;
     if (object->predefined)
         return;
     leaks->n++;
@@ -153,7 +164,7 @@ static void describe_place(void *caller, char *text, size_t room)
 void leak_report(void)
 {
     struct leaks leaks = {.n_lines = 0};
-    if (!handle_on_new)
+    if (!handle_here->on_new)
         return;
     handle_each(count, &leaks);
     if (leaks.n == 0)

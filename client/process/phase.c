@@ -5,23 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct phase_state phase_state = {.now = PHASE_BEFORE, .checks = true, .world = PHASE_BEFORE};
+#include "client/client.h"
+
+static struct phase_state phase_first;
+struct phase_state *phase_here = &phase_first;
 
 /* The environment decides before main(), so that checks of functions that may be called before
  * MPI_Init obey, too. */
-__attribute__((constructor)) static void read_environment(void)
+static void phase_part_init(void)
 {
     const char *value = getenv("MOTET_CHECK");
 
+    *phase_here = (struct phase_state){.now = PHASE_BEFORE, .checks = true, .world = PHASE_BEFORE};
     if (value && strcmp(value, "0") == 0)
-        phase_state.checks = false;
+        phase_here->checks = false;
     if (value && strcmp(value, "collectives") == 0)
-        phase_state.check_collectives = true;
+        phase_here->check_collectives = true;
 }
+CLIENT_PART(phase_here, phase_first, .init = phase_part_init);
 
 void phase_set(enum phase phase)
 {
-    phase_state.now = (uint8_t)phase;
+    phase_here->now = (uint8_t)phase;
 }
 
 void phase_refuse(const char *function)

@@ -23,13 +23,13 @@ struct phase_state {
     bool check_collectives; /* MOTET_CHECK=collectives */
     uint8_t world;          /* enum phase, of MPI_Init and MPI_Finalize alone */
 };
-extern struct phase_state phase_state;
+extern struct phase_state *phase_here;
 
 void phase_set(enum phase phase);
 
 static inline enum phase phase_now(void)
 {
-    return (enum phase)phase_state.now;
+    return (enum phase)phase_here->now;
 }
 
 /* Ends the process with a message when `function` was called too early or too late. Returns when

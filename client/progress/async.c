@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "client/client.h"
 #include "client/process/phase.h"
 #include "client/progress/progress.h"
 #include "client/progress/vci.h"
@@ -22,18 +23,13 @@
  * other. */
 #define LINGER 50
 
-enum state { NONE, RUNS, FORBIDDEN };
-
-_Atomic int async_n_work;
-
-static enum state state; /* with the lock held, or one thread */
-static pthread_t thread;
-static _Atomic uint32_t kick; /* 1: the helper sleeps without a time limit */
-static atomic_bool stopping;
+static struct async async_first;
+struct async *async_here = &async_first;
+CLIENT_PART(async_here, async_first);
 
 static bool work(void)
 {
-    return atomic_load_explicit(&async_n_work, memory_order_seq_cst) > 0;
+    return atomic_load_explicit(&async_here->n_work, memory_order_seq_cst) > 0;
 }
 
 /* Waits in the application's place until it calls or nothing is left to do. */
@@ -41,7 +37,7 @@ static void take_over(void)
 {
     lock_take();
     while (work() && lock_n_inside() == 1 && !lock_is_wanted() &&
-           !atomic_load_explicit(&stopping, memory_order_relaxed))
+           !atomic_load_explicit(&async_here->stopping, memory_order_relaxed))
         if (progress_poll() == 0)
             progress_sleep(NULL);
     lock_give();
@@ -54,17 +50,17 @@ static void *run(void *arg)
 
     (void)arg;
     thread_set_name("motet-progress");
-    while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
+    while (!atomic_load_explicit(&async_here->stopping, memory_order_relaxed)) {
         if (work()) {
             n_idle = 0;
         } else if (++n_idle > LINGER) {
-            atomic_store_explicit(&kick, 1, memory_order_seq_cst);
-            if (!work() && !atomic_load_explicit(&stopping, memory_order_seq_cst))
-                thread_futex_wait(&kick, 1, CLOCK_NS_PER_S);
-            atomic_store_explicit(&kick, 0, memory_order_relaxed);
+            atomic_store_explicit(&async_here->kick, 1, memory_order_seq_cst);
+            if (!work() && !atomic_load_explicit(&async_here->stopping, memory_order_seq_cst))
+                thread_futex_wait(&async_here->kick, 1, CLOCK_NS_PER_S);
+            atomic_store_explicit(&async_here->kick, 0, memory_order_relaxed);
             look_ns = LOOK_MIN_NS;
         }
-        thread_futex_wait(&kick, 0, look_ns);
+        thread_futex_wait(&async_here->kick, 0, look_ns);
         bool outside = work() && lock_n_inside() == 0;
         if (outside && lock_n_calls() == seen)
             take_over();
@@ -83,18 +79,19 @@ static bool start(void)
     sigset_t all, before;
     const char *mode = getenv("MOTET_PROGRESS");
 
-    if (!transport_self.base || phase_now() != PHASE_ACTIVE ||
+    if (!transport_here->base || phase_now() != PHASE_ACTIVE ||
         (mode && strcmp(mode, "none") == 0)) {
-        state = FORBIDDEN;
+        async_here->state = ASYNC_FORBIDDEN;
         return false;
     }
-    atomic_store_explicit(&stopping, false, memory_order_relaxed);
+    atomic_store_explicit(&async_here->stopping, false, memory_order_relaxed);
     /* Signals are the application's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    state = pthread_create(&thread, NULL, run, NULL) == 0 ? RUNS : FORBIDDEN;
+    async_here->state =
+        pthread_create(&async_here->thread, NULL, run, NULL) == 0 ? ASYNC_RUNS : ASYNC_FORBIDDEN;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return state == RUNS;
+    return async_here->state == ASYNC_RUNS;
 }
 
 void async_wake(void)
@@ -104,13 +101,13 @@ void async_wake(void)
 
     if (alone)
         lock_take();
-    if (state == RUNS) {
-        if (atomic_load_explicit(&kick, memory_order_seq_cst) != 0) {
-            atomic_store_explicit(&kick, 0, memory_order_relaxed);
-            thread_futex_wake(&kick, 1);
+    if (async_here->state == ASYNC_RUNS) {
+        if (atomic_load_explicit(&async_here->kick, memory_order_seq_cst) != 0) {
+            atomic_store_explicit(&async_here->kick, 0, memory_order_relaxed);
+            thread_futex_wake(&async_here->kick, 1);
         }
-    } else if (state == NONE) {
-        if (lock_mode == LOCK_THREADED)
+    } else if (async_here->state == ASYNC_NONE) {
+        if (lock_here->mode == LOCK_THREADED)
             start();
         else
             lock_want(start);
@@ -123,18 +120,18 @@ void async_wake(void)
 
 void async_stop(void)
 {
-    atomic_store_explicit(&async_n_work, 0, memory_order_relaxed);
-    if (state != RUNS) {
-        state = NONE;
+    atomic_store_explicit(&async_here->n_work, 0, memory_order_relaxed);
+    if (async_here->state != ASYNC_RUNS) {
+        async_here->state = ASYNC_NONE;
         return;
     }
-    atomic_store_explicit(&stopping, true, memory_order_seq_cst);
-    atomic_store_explicit(&kick, 2, memory_order_seq_cst);
-    thread_futex_wake(&kick, 1);
+    atomic_store_explicit(&async_here->stopping, true, memory_order_seq_cst);
+    atomic_store_explicit(&async_here->kick, 2, memory_order_seq_cst);
+    thread_futex_wake(&async_here->kick, 1);
     progress_wake_now();
     int depth = lock_release();
-    pthread_join(thread, NULL);
+    pthread_join(async_here->thread, NULL);
     lock_resume(depth);
-    atomic_store_explicit(&kick, 0, memory_order_relaxed);
-    state = NONE;
+    atomic_store_explicit(&async_here->kick, 0, memory_order_relaxed);
+    async_here->state = ASYNC_NONE;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
 #include "client/object/comm.h"
 #include "client/object/group.h"
 #include "client/transport/transport.h"
@@ -14,13 +15,18 @@
 _Thread_local struct calls_now calls_now;
 static _Thread_local uint32_t thread_id;
 
-/* A bit for each entry in use. */
-static _Atomic uint64_t used_records, used_comms;
+struct calls {
+    _Atomic uint64_t used_records, used_comms; /* a bit for each entry in use */
+};
+static struct calls calls_first;
+static struct calls *calls_here = &calls_first;
+CLIENT_PART(calls_here, calls_first);
 static_assert(CALLS_RECORDS <= 64 && CALLS_COMMS <= 64, "a bit for each");
 
 static struct calls_board *board(void)
 {
-    return segment_calls_at(transport_self.base, &transport_self.layout, transport_self.local_rank);
+    return segment_calls_at(transport_here->base, &transport_here->layout,
+                            transport_here->local_rank);
 }
 
 /* The lowest free one of n entries, or -1. */
@@ -63,7 +69,9 @@ static uint32_t context_of(const struct comm *comm)
 
 void calls_comm_add(struct comm *comm)
 {
-    int i = transport_self.base && comm->context_id % 4 == 0 ? take(&used_comms, CALLS_COMMS) : -1;
+    int i = transport_here->base && comm->context_id % 4 == 0
+                ? take(&calls_here->used_comms, CALLS_COMMS)
+                : -1;
 
     comm->shown = NULL;
     if (i < 0)
@@ -104,7 +112,7 @@ void calls_comm_remove(struct comm *comm)
     if (!comm->shown)
         return;
     atomic_store_explicit(&comm->shown->state, 0, memory_order_release);
-    give(&used_comms, comm->shown - board()->comms);
+    give(&calls_here->used_comms, comm->shown - board()->comms);
     comm->shown = NULL;
 }
 
@@ -130,7 +138,7 @@ void calls_collective(struct comm *comm, enum calls_form form, uint32_t sequence
 static void show(struct calls_record **record, enum calls_state state, const char *function,
                  const struct calls_now *of)
 {
-    int i = function && transport_self.base ? take(&used_records, CALLS_RECORDS) : -1;
+    int i = function && transport_here->base ? take(&calls_here->used_records, CALLS_RECORDS) : -1;
 
     if (i < 0)
         return;
@@ -169,5 +177,5 @@ void calls_hide(struct calls_record **record)
         return;
     *record = NULL;
     atomic_store_explicit(&r->state, CALLS_FREE, memory_order_release);
-    give(&used_records, r - board()->records);
+    give(&calls_here->used_records, r - board()->records);
 }

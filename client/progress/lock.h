@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/progress/mutex.h"
+
 enum lock_mode {
     LOCK_SINGLE = 0,
     LOCK_THREADED, /* for good */
@@ -22,10 +24,16 @@ enum lock_mode {
                   */
 };
 
-extern uint8_t lock_mode;  /* changed by lock_init, lock_want and, while no other thread is inside,
-                              by lock_leave */
-extern int lock_depth;     /* LOCK_SINGLE, LOCK_WANTED: calls of the library that are open */
-extern bool lock_multiple; /* the application has MPI_THREAD_MULTIPLE */
+struct lock {
+    uint8_t mode;  /* changed by lock_init, lock_want and, while no other thread is inside, by
+                      lock_leave */
+    bool multiple; /* the application has MPI_THREAD_MULTIPLE */
+    int depth;     /* LOCK_SINGLE, LOCK_WANTED: calls of the library that are open */
+    struct mutex library;
+    _Atomic uint32_t n_inside, n_calls; /* changed by the holder alone */
+    bool (*wanted_fn)(void);
+};
+extern struct lock *lock_here;
 
 /* threaded: more than one thread will call. Called while no thread is inside. */
 void lock_init(bool threaded);
@@ -49,17 +57,17 @@ bool lock_is_mine(void);
 
 static inline void lock_enter(void)
 {
-    if (__builtin_expect(lock_mode == LOCK_THREADED, 0))
+    if (__builtin_expect(lock_here->mode == LOCK_THREADED, 0))
         lock_take();
     else
-        lock_depth++;
+        lock_here->depth++;
 }
 
 static inline void lock_leave(void)
 {
-    if (__builtin_expect(lock_mode == LOCK_SINGLE, 1))
-        lock_depth--;
-    else if (lock_mode == LOCK_THREADED)
+    if (__builtin_expect(lock_here->mode == LOCK_SINGLE, 1))
+        lock_here->depth--;
+    else if (lock_here->mode == LOCK_THREADED)
         lock_give();
     else
         lock_leave_wanted();
@@ -70,7 +78,7 @@ static inline void lock_leave(void)
  * changed. */
 static inline void lock_pause(void)
 {
-    if (__builtin_expect(lock_mode == LOCK_THREADED, 0))
+    if (__builtin_expect(lock_here->mode == LOCK_THREADED, 0))
         lock_give_turn();
 }
 

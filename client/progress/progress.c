@@ -15,13 +15,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/stranger.h"
 #include "base/thread.h"
+#include "client/client.h"
 #include "client/process/job.h"
 #include "client/progress/vci.h"
 #include "client/transport/transport.h"
-
-#define MAX_POLLERS 8
 
 /* Polls before the first yield when not crowded: 2 to 3 us, ten times what a rank of this node
  * takes to answer. Whoever takes longer does not notice the half microsecond of a yield, and may
@@ -46,14 +44,9 @@
 /* Sleep is cut into pieces to notice the daemon's death. */
 #define SLEEP_PIECE_NS CLOCK_NS_PER_S
 
-static struct {
-    int (*poll)(void);
-    const int *n_active;
-    bool impatient;
-} pollers[MAX_POLLERS];
-static int n_pollers;
-static enum progress_news (*news_fn)(void);
-_Atomic int progress_n_sleepers;
+static struct progress progress_first;
+struct progress *progress_here = &progress_first;
+CLIENT_PART(progress_here, progress_first);
 
 void progress_wake_now(void)
 {
@@ -62,19 +55,19 @@ void progress_wake_now(void)
 
 void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 {
-    for (int i = 0; i < n_pollers; i++)
-        if (pollers[i].poll == poll)
+    for (int i = 0; i < progress_here->n_pollers; i++)
+        if (progress_here->pollers[i].poll == poll)
             return;
-    if (n_pollers == MAX_POLLERS)
+    if (progress_here->n_pollers == PROGRESS_MAX_POLLERS)
         abort(); /* a table that one of our own modules outgrew */
-    pollers[n_pollers].poll = poll;
-    pollers[n_pollers].impatient = impatient;
-    pollers[n_pollers++].n_active = n_active;
+    progress_here->pollers[progress_here->n_pollers].poll = poll;
+    progress_here->pollers[progress_here->n_pollers].impatient = impatient;
+    progress_here->pollers[progress_here->n_pollers++].n_active = n_active;
 }
 
 void progress_on_sleep(enum progress_news (*fn)(void))
 {
-    news_fn = fn;
+    progress_here->news_fn = fn;
 }
 
 /* The further vcis that no thread holds, for a thread with the library lock. */
@@ -83,13 +76,13 @@ static int poll_vcis(void)
     int n = 0;
 
     for (uint32_t i = 1; i < vci_n_used(); i++) {
-        struct vci *vci = &vci_table[i];
+        struct vci *vci = &vci_here->table[i];
         if (!mutex_try(&vci->mutex))
             continue;
-        n += vci_ops->poll(vci);
+        n += vci_here->ops->poll(vci);
         mutex_give(&vci->mutex);
     }
-    if (atomic_load_explicit(&vci_has_dead, memory_order_relaxed))
+    if (atomic_load_explicit(&vci_here->has_dead, memory_order_relaxed))
         vci_bury_now();
     return n;
 }
@@ -98,7 +91,7 @@ static int poll_vcis(void)
  * for some polls. */
 static int poll_alone(struct vci *vci)
 {
-    int n = vci_ops->poll(vci);
+    int n = vci_here->ops->poll(vci);
 
     if (n > 0) {
         vci->n_idle_polls = 0;
@@ -125,11 +118,11 @@ int progress_poll(void)
             return poll_alone(alone);
         n = poll_vcis();
     }
-    if (vci_ops)
-        n += vci_ops->poll(&vci_table[0]);
-    for (int i = 0; i < n_pollers; i++)
-        if (*pollers[i].n_active > 0)
-            n += pollers[i].poll();
+    if (vci_here->ops)
+        n += vci_here->ops->poll(&vci_here->table[0]);
+    for (int i = 0; i < progress_here->n_pollers; i++)
+        if (*progress_here->pollers[i].n_active > 0)
+            n += progress_here->pollers[i].poll();
     if (n > 0)
         progress_wake_sleepers();
     return n;
@@ -138,7 +131,7 @@ int progress_poll(void)
 /* What vci i has to say; `busy` if another thread is in it. */
 static bool ask_vci(uint32_t i, bool (*question)(struct vci *vci), bool busy)
 {
-    struct vci *vci = &vci_table[i];
+    struct vci *vci = &vci_here->table[i];
 
     if (i == 0)
         return question(vci);
@@ -151,12 +144,12 @@ static bool ask_vci(uint32_t i, bool (*question)(struct vci *vci), bool busy)
 
 static bool someone_is_impatient(void)
 {
-    for (int i = 0; i < n_pollers; i++)
-        if (pollers[i].impatient && *pollers[i].n_active > 0)
+    for (int i = 0; i < progress_here->n_pollers; i++)
+        if (progress_here->pollers[i].impatient && *progress_here->pollers[i].n_active > 0)
             return true;
     /* The thread in a vci may be about to leave it, with a message there that it has not seen. */
     for (uint32_t i = 0; i < vci_n_used(); i++)
-        if (ask_vci(i, vci_ops->impatient, true))
+        if (ask_vci(i, vci_here->ops->impatient, true))
             return true;
     return false;
 }
@@ -164,7 +157,7 @@ static bool someone_is_impatient(void)
 static bool lanes_have_news(void)
 {
     for (uint32_t i = 0; i < vci_n_used(); i++)
-        if (ask_vci(i, vci_ops->has_news, false))
+        if (ask_vci(i, vci_here->ops->has_news, false))
             return true;
     return false;
 }
@@ -173,25 +166,25 @@ static void idle(struct progress_wait *w)
 {
     if (!w->record)
         calls_show(&w->record);
-    if (!vci_ops || !transport_self.base)
+    if (!vci_here->ops || !transport_here->base)
         return;
-    vci_ops->idle(&vci_table[0]);
+    vci_here->ops->idle(&vci_here->table[0]);
     for (uint32_t i = 1; i < vci_n_used(); i++) {
-        if (mutex_try(&vci_table[i].mutex)) {
-            vci_ops->idle(&vci_table[i]);
-            mutex_give(&vci_table[i].mutex);
+        if (mutex_try(&vci_here->table[i].mutex)) {
+            vci_here->ops->idle(&vci_here->table[i]);
+            mutex_give(&vci_here->table[i].mutex);
         }
     }
 }
 
 static bool crowded(void)
 {
-    return atomic_load_explicit(&transport_self.hops->crowded, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&transport_here->hops->crowded, memory_order_relaxed) != 0;
 }
 
 static enum wait_mode mode(void)
 {
-    const struct segment_header *header = transport_self.base;
+    const struct segment_header *header = transport_here->base;
     return (enum wait_mode)atomic_load_explicit(&header->wait_mode, memory_order_relaxed);
 }
 
@@ -207,7 +200,7 @@ static bool lanes_have_done(struct progress_wait *w)
 
 void progress_sleep(struct progress_wait *w)
 {
-    struct segment_rank *me = transport_self.me;
+    struct segment_rank *me = transport_here->me;
     uint64_t before_ns = clock_now_ns();
 
     atomic_store_explicit(&me->waiting_since_ns, clock_coarse_ns(), memory_order_relaxed);
@@ -216,11 +209,11 @@ void progress_sleep(struct progress_wait *w)
                           memory_order_relaxed);
     /* seq_cst: who completes a request in a vci counts it and then looks for sleepers; here it is
      * the other way round. */
-    atomic_fetch_add_explicit(&progress_n_sleepers, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&progress_here->n_sleepers, 1, memory_order_seq_cst);
     inbox_sleep_begin();
     enum progress_news news = PROGRESS_NEWS;
     if (!lanes_have_news() && !lanes_have_done(w))
-        news = news_fn ? news_fn() : PROGRESS_NO_NEWS;
+        news = progress_here->news_fn ? progress_here->news_fn() : PROGRESS_NO_NEWS;
     if (news != PROGRESS_NEWS) {
         /* What waits in our own memory (a full ring) is retried soon; everything else rings the
          * bell. */
@@ -232,20 +225,17 @@ void progress_sleep(struct progress_wait *w)
     }
     /* The announcement is everybody's: it stands while others sleep, and when it was used up, they
      * must make it anew. */
-    if (atomic_fetch_sub_explicit(&progress_n_sleepers, 1, memory_order_relaxed) == 1)
+    if (atomic_fetch_sub_explicit(&progress_here->n_sleepers, 1, memory_order_relaxed) == 1)
         inbox_sleep_end();
     else if (!inbox_sleep_announced())
         progress_wake_now();
     if (clock_now_ns() - before_ns > SLEEP_PIECE_NS / 2 && !transport_alive()) {
         fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n",
-                transport_self.world_rank);
+                transport_here->world_rank);
         _Exit(EXIT_FAILURE);
     }
     atomic_store_explicit(&me->waiting, 0, memory_order_relaxed);
 }
-
-static struct stranger stranger;
-static uint64_t last_lost_ns;
 
 /* One loss is an accident; whoever computes here takes the core again soon. */
 #define STRANGER_AGAIN_NS (64 * CLOCK_NS_PER_MS)
@@ -254,14 +244,12 @@ static uint64_t last_lost_ns;
  * copy something. */
 static uint64_t patience_ns(void)
 {
-    static uint64_t patience;
-
-    if (patience == 0) {
+    if (progress_here->patience_ns == 0) {
         uint32_t n_cores = (uint32_t)thread_n_cores(),
-                 n_sharing = (transport_self.n_local + n_cores - 1) / n_cores;
-        patience = STRANGER_LOST_NS * (n_sharing > 0 ? n_sharing : 1);
+                 n_sharing = (transport_here->n_local + n_cores - 1) / n_cores;
+        progress_here->patience_ns = STRANGER_LOST_NS * (n_sharing > 0 ? n_sharing : 1);
     }
-    return patience;
+    return progress_here->patience_ns;
 }
 
 static void yield_once(void)
@@ -273,9 +261,9 @@ static void yield_once(void)
     uint64_t after_ns = clock_now_ns();
     lock_resume(depth);
     if (after_ns - before_ns > patience_ns()) {
-        if (after_ns - last_lost_ns < STRANGER_AGAIN_NS)
-            stranger_met(&stranger, after_ns);
-        last_lost_ns = after_ns;
+        if (after_ns - progress_here->last_lost_ns < STRANGER_AGAIN_NS)
+            stranger_met(&progress_here->stranger, after_ns);
+        progress_here->last_lost_ns = after_ns;
     }
 }
 
@@ -301,7 +289,7 @@ void progress_ask(void)
         return;
     }
     asks.n_in_vain++;
-    if (!transport_self.base || !only_asks() || mode() == WAIT_SPIN)
+    if (!transport_here->base || !only_asks() || mode() == WAIT_SPIN)
         return;
     /* How long it takes says nothing of strangers: who is asked may be computing. */
     struct vci *alone = vci_alone();
@@ -333,8 +321,8 @@ static bool threads_crowd(const struct vci *own)
     uint32_t n = 1 + (lock_n_inside() > 0);
 
     for (uint32_t i = 1; i < vci_n_used(); i++)
-        n += &vci_table[i] != own && !mutex_is_free(&vci_table[i].mutex);
-    return n * transport_self.n_local > (uint32_t)thread_n_cores();
+        n += &vci_here->table[i] != own && !mutex_is_free(&vci_here->table[i].mutex);
+    return n * transport_here->n_local > (uint32_t)thread_n_cores();
 }
 
 /* The step of a thread that holds a vci alone: it looks at that vci for a while, then at
@@ -369,7 +357,7 @@ void progress_wait_idle(struct progress_wait *w)
         return;
     }
     w->idle_polls++;
-    if (!transport_self.base) {
+    if (!transport_here->base) {
         lock_pause();
         sched_yield();
         return;
@@ -377,8 +365,8 @@ void progress_wait_idle(struct progress_wait *w)
     if (mode() == WAIT_SPIN) {
         if (w->idle_polls % SPIN_SHOW_POLLS == 0) {
             idle(w);
-            if (news_fn)
-                news_fn(); /* shows what the collectives wait for */
+            if (progress_here->news_fn)
+                progress_here->news_fn(); /* shows what the collectives wait for */
         }
         lock_pause();
         thread_pause();
@@ -390,8 +378,8 @@ void progress_wait_idle(struct progress_wait *w)
         return;
     }
     bool many = crowded();
-    if (stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) &&
-        stranger_near(&stranger, clock_coarse_ns())) {
+    if (progress_here->stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) &&
+        stranger_near(&progress_here->stranger, clock_coarse_ns())) {
         idle(w);
         progress_sleep(w);
         return;
@@ -405,7 +393,8 @@ void progress_wait_idle(struct progress_wait *w)
     }
     /* Another thread of this process that is inside waits for the lock, and perhaps for this
      * core. */
-    if (many || outbox_needs_channel || w->idle_polls > SPIN_POLLS || lock_n_inside() > 1) {
+    if (many || transport_here->needs_channel || w->idle_polls > SPIN_POLLS ||
+        lock_n_inside() > 1) {
         yield_once();
     } else {
         lock_pause();

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/stranger.h"
 #include "client/progress/calls.h"
 
 /* Handles what has arrived and advances what can move. Returns the number of events; never
@@ -53,13 +54,27 @@ void progress_on_sleep(enum progress_news (*fn)(void));
 
 /* Threads of this process that sleep in a wait. Whoever completes what one of them may wait for
  * wakes them (MPI_THREAD_MULTIPLE; with one thread the number is always 0 here). */
-extern _Atomic int progress_n_sleepers;
+#define PROGRESS_MAX_POLLERS 8
+struct progress {
+    _Atomic int n_sleepers;
+    int n_pollers;
+    struct {
+        int (*poll)(void);
+        const int *n_active;
+        bool impatient;
+    } pollers[PROGRESS_MAX_POLLERS];
+    enum progress_news (*news_fn)(void);
+    struct stranger stranger;
+    uint64_t last_lost_ns, patience_ns;
+};
+extern struct progress *progress_here;
 void progress_wake_now(void);
 
 static inline void progress_wake_sleepers(void)
 {
     /* seq_cst: after what the caller has just completed; see progress_sleep. */
-    if (__builtin_expect(atomic_load_explicit(&progress_n_sleepers, memory_order_seq_cst) > 0, 0))
+    if (__builtin_expect(atomic_load_explicit(&progress_here->n_sleepers, memory_order_seq_cst) > 0,
+                         0))
         progress_wake_now();
 }
 

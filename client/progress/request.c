@@ -72,7 +72,7 @@ bool request_init_sent(struct request *r, struct vci *vci)
     request_init(r, &complete_ops, NULL, false);
     request_set_complete(r, true);
     r->vci = vci;
-    if (handle_on_new || !handle_new(&r->obj))
+    if (handle_here->on_new || !handle_new(&r->obj))
         return false;
     r->obj.predefined = true;
     return true;

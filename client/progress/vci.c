@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "client/client.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
 #include "client/object/handle.h"
@@ -15,28 +16,26 @@
 #define VOTE_THREADS (UINT64_C(1) << 62)
 #define VOTE_EXISTS  8
 #define CONTEXT_STEP 4u
-#define N_CONTEXTS   65536u
 
-struct vci vci_table[SEGMENT_MAX_VCIS];
-_Atomic uint32_t vci_used_ = 1;
-const struct vci_ops *vci_ops;
-_Atomic bool vci_has_dead;
+static struct vci_state vci_first;
+struct vci_state *vci_here = &vci_first;
 
-static uint32_t n_vcis = 1;
-static uint8_t of_context[N_CONTEXTS];
+static void vci_part_init(void)
+{
+    vci_here->n_used = 1;
+    vci_here->n_vcis = 1;
+}
+CLIENT_PART(vci_here, vci_first, .init = vci_part_init);
+
 static _Thread_local struct vci *alone __attribute__((tls_model("initial-exec")));
-
-/* Linked through `handle`, which the dead do not have. */
-static _Atomic uintptr_t dead;
-static void (*_Atomic bury_fns[OBJECT_KINDS])(struct object *object);
 
 int vci_init(uint32_t n)
 {
     const char *text = getenv("MOTET_VCIS");
 
-    n_vcis = n > 0 ? n : 1;
+    vci_here->n_vcis = n > 0 ? n : 1;
     for (uint32_t i = 0; i < SEGMENT_MAX_VCIS; i++)
-        vci_table[i].index = i;
+        vci_here->table[i].index = i;
     if (!text)
         return MPI_SUCCESS;
     char *end;
@@ -45,8 +44,8 @@ int vci_init(uint32_t n)
     if (errno || end == text || *end || *text == '-' || most == 0)
         return err_set(MPI_ERR_OTHER,
                        "MOTET_VCIS=%s is no number of vcis; 1 is none beside the common one", text);
-    if (most < n_vcis)
-        n_vcis = (uint32_t)most;
+    if (most < vci_here->n_vcis)
+        vci_here->n_vcis = (uint32_t)most;
     return MPI_SUCCESS;
 }
 
@@ -57,11 +56,11 @@ uint64_t vci_offer(void)
     uint64_t vote = VOTE_THREADS;
 
     /* The list of who made which handle has no lock of its own. */
-    if (!lock_multiple || handle_on_new)
+    if (!lock_here->multiple || handle_here->on_new)
         return 0;
-    for (uint32_t i = 1; i < n_vcis; i++)
-        vote |= (vci_table[i].n_comms == 0 ? UINT64_C(1) << i : 0) | UINT64_C(1)
-                                                                         << (VOTE_EXISTS + i);
+    for (uint32_t i = 1; i < vci_here->n_vcis; i++)
+        vote |= (vci_here->table[i].n_comms == 0 ? UINT64_C(1) << i : 0) | UINT64_C(1)
+                                                                               << (VOTE_EXISTS + i);
     return vote;
 }
 
@@ -81,18 +80,18 @@ void vci_settle(uint64_t vote, uint32_t context_id)
         return;
     index =
         free_vcis ? (uint32_t)__builtin_ctz(free_vcis) : pick(existing, context_id / CONTEXT_STEP);
-    of_context[context_id / CONTEXT_STEP] = (uint8_t)index;
-    vci_table[index].n_comms++;
+    vci_here->of_context[context_id / CONTEXT_STEP] = (uint8_t)index;
+    vci_here->table[index].n_comms++;
     if (index >= vci_n_used())
-        atomic_store_explicit(&vci_used_, index + 1, memory_order_relaxed);
+        atomic_store_explicit(&vci_here->n_used, index + 1, memory_order_relaxed);
 }
 
 void vci_give_back(uint32_t context_id)
 {
-    uint8_t *of = &of_context[context_id / CONTEXT_STEP];
+    uint8_t *of = &vci_here->of_context[context_id / CONTEXT_STEP];
 
     if (*of)
-        vci_table[*of].n_comms--;
+        vci_here->table[*of].n_comms--;
     *of = 0;
 }
 
@@ -100,7 +99,7 @@ struct vci *vci_of_context(uint32_t context_id)
 {
     uint32_t number = context_id / CONTEXT_STEP;
 
-    return &vci_table[number < N_CONTEXTS ? of_context[number] : 0];
+    return &vci_here->table[number < VCI_CONTEXTS ? vci_here->of_context[number] : 0];
 }
 
 /* ---- locking ---- */
@@ -126,7 +125,7 @@ void vci_step_in(struct vci *vci, int depth)
  * library lock. */
 static struct vci *choose(struct vci *vci)
 {
-    if (vci && vci->index != 0 && lock_mode == LOCK_THREADED && !lock_is_mine()) {
+    if (vci && vci->index != 0 && lock_here->mode == LOCK_THREADED && !lock_is_mine()) {
         vci_step_in(vci, 1);
         return vci;
     }
@@ -175,7 +174,7 @@ uint32_t vci_n_done(void)
     for (uint32_t i = 1; i < vci_n_used(); i++)
         /* seq_cst: after the announcement in progress_sleep, in the one order with the
          * completions. */
-        n += atomic_load_explicit(&vci_table[i].n_done, memory_order_seq_cst);
+        n += atomic_load_explicit(&vci_here->table[i].n_done, memory_order_seq_cst);
     return n;
 }
 
@@ -183,27 +182,29 @@ uint32_t vci_n_done(void)
 
 void vci_bury(struct object *object, void (*fn)(struct object *object))
 {
-    atomic_store_explicit(&bury_fns[object->kind], fn, memory_order_relaxed);
-    object->handle = atomic_load_explicit(&dead, memory_order_relaxed);
+    atomic_store_explicit(&vci_here->bury_fns[object->kind], fn, memory_order_relaxed);
+    object->handle = atomic_load_explicit(&vci_here->dead, memory_order_relaxed);
     /* release: pairs with the acquire in vci_bury_now. */
-    while (!atomic_compare_exchange_weak_explicit(&dead, &object->handle, (uintptr_t)object,
-                                                  memory_order_release, memory_order_relaxed))
+    while (!atomic_compare_exchange_weak_explicit(&vci_here->dead, &object->handle,
+                                                  (uintptr_t)object, memory_order_release,
+                                                  memory_order_relaxed))
         ;
     /* Somebody may wait for what this ends. seq_cst: as in request_complete. */
-    atomic_store_explicit(&vci_has_dead, true, memory_order_relaxed);
+    atomic_store_explicit(&vci_here->has_dead, true, memory_order_relaxed);
     atomic_fetch_add_explicit(&alone->n_done, 1, memory_order_seq_cst);
     progress_wake_sleepers();
 }
 
 void vci_bury_now(void)
 {
-    atomic_store_explicit(&vci_has_dead, false, memory_order_relaxed);
-    struct object *next = (struct object *)atomic_exchange_explicit(&dead, 0, memory_order_acquire);
+    atomic_store_explicit(&vci_here->has_dead, false, memory_order_relaxed);
+    struct object *next =
+        (struct object *)atomic_exchange_explicit(&vci_here->dead, 0, memory_order_acquire);
 
     while (next) {
         struct object *object = next;
         next = (struct object *)object->handle;
         object->handle = 0;
-        atomic_load_explicit(&bury_fns[object->kind], memory_order_relaxed)(object);
+        atomic_load_explicit(&vci_here->bury_fns[object->kind], memory_order_relaxed)(object);
     }
 }

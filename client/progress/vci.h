@@ -37,13 +37,25 @@ struct vci {
     _Atomic uint32_t n_done; /* requests completed, vci 0 left out: see progress_sleep */
 };
 
-extern struct vci vci_table[SEGMENT_MAX_VCIS];
+#define VCI_CONTEXTS 65536u /* of the context ids' fours, 64 Ki communicators at a time */
+struct vci_state {
+    struct vci table[SEGMENT_MAX_VCIS];
+    _Atomic uint32_t n_used;
+    _Atomic bool has_dead;
+    const struct vci_ops *ops; /* NULL before p2p_init */
+    uint32_t n_vcis;
+    /* Linked through `handle`, which the dead do not have. */
+    _Atomic uintptr_t dead;
+    void (*_Atomic bury_fns[OBJECT_KINDS])(struct object *object);
+    uint8_t of_context[VCI_CONTEXTS];
+};
+extern struct vci_state *vci_here;
+
 /* VCIs [0, vci_n_used()) may have traffic. 1 unless threads have communicators with vcis. */
-extern _Atomic uint32_t vci_used_;
 static inline uint32_t vci_n_used(void)
 {
     /* relaxed: who creates a communicator and who uses it agree by other means. */
-    return atomic_load_explicit(&vci_used_, memory_order_relaxed);
+    return atomic_load_explicit(&vci_here->n_used, memory_order_relaxed);
 }
 
 /* What the point-to-point layer does with one vci, whose lock is held. */
@@ -55,7 +67,6 @@ struct vci_ops {
         struct vci *vci); /* does it wait for what comes without a message (room in a ring)? */
     void (*idle)(struct vci *vci); /* a wait has found nothing for some microseconds */
 };
-extern const struct vci_ops *vci_ops; /* NULL before p2p_init */
 
 /* n: vcis of the job segment. MOTET_VCIS bounds it; 0 or MPI_ERR_OTHER if that is no number. */
 int vci_init(uint32_t n);
@@ -126,6 +137,5 @@ uint32_t vci_n_done(void);
 void vci_bury(struct object *object, void (*fn)(struct object *object));
 /* Does so. With the library lock. */
 void vci_bury_now(void);
-extern _Atomic bool vci_has_dead;
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/thread.h"
+#include "client/client.h"
 #include "proto/attach.h"
 #include "proto/frame.h"
 
@@ -25,9 +26,15 @@
  * the job with it. */
 #define DETACH_TIMEOUT_NS (30 * CLOCK_NS_PER_S)
 
-static char reason[256];
+static struct transport transport_first;
+struct transport *transport_here = &transport_first;
 
-struct transport transport_self = {.sock = -1, .n_world = 1, .n_local = 1, .n_nodes = 1};
+/* A job of one. */
+static void transport_reset(void)
+{
+    *transport_here = (struct transport){.sock = -1, .n_world = 1, .n_local = 1, .n_nodes = 1};
+}
+CLIENT_PART(transport_here, transport_first, .init = transport_reset);
 
 /* Keeps the text for transport_reason and returns the error. */
 __attribute__((format(printf, 2, 3))) static int refuse(int error, const char *fmt, ...)
@@ -35,21 +42,21 @@ __attribute__((format(printf, 2, 3))) static int refuse(int error, const char *f
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(reason, sizeof reason, fmt, args);
+    vsnprintf(transport_here->reason, sizeof transport_here->reason, fmt, args);
     va_end(args);
     return error;
 }
 
 const char *transport_reason(void)
 {
-    return reason;
+    return transport_here->reason;
 }
 
 static int alone(void)
 {
-    transport_self = (struct transport){.sock = -1, .n_world = 1, .n_local = 1, .n_nodes = 1};
-    transport_self.local_to_world = calloc(1, sizeof(uint32_t));
-    return transport_self.local_to_world ? 0 : refuse(-ENOMEM, "no memory for the table of ranks");
+    transport_reset();
+    transport_here->local_to_world = calloc(1, sizeof(uint32_t));
+    return transport_here->local_to_world ? 0 : refuse(-ENOMEM, "no memory for the table of ranks");
 }
 
 static int parse_number(const char *name, int base, uint64_t limit, uint64_t *ret_value)
@@ -125,12 +132,12 @@ static int exchange(int sock, const struct attach_request *request, struct attac
 
 static int map_segments(const struct attach_reply *reply, const int *fds)
 {
-    segment_layout(&reply->shape, &transport_self.layout);
-    void *base = mmap(NULL, transport_self.layout.total, PROT_READ | PROT_WRITE,
+    segment_layout(&reply->shape, &transport_here->layout);
+    void *base = mmap(NULL, transport_here->layout.total, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_NORESERVE, fds[0], 0);
     if (base == MAP_FAILED)
         return refuse(-EPROTO, "cannot map the job segment of %zu bytes: %s",
-                      transport_self.layout.total, strerror(errno));
+                      transport_here->layout.total, strerror(errno));
     void *hops = mmap(NULL, sizeof(struct hop_table), PROT_READ, MAP_SHARED, fds[1], 0);
     if (hops == MAP_FAILED)
         return refuse(-EPROTO, "cannot map the node segment: %s", strerror(errno));
@@ -142,11 +149,11 @@ static int map_segments(const struct attach_reply *reply, const int *fds)
         return refuse(-EPROTO, "the job segment has version %u, this library expects %u",
                       atomic_load_explicit(&header->version, memory_order_relaxed),
                       SEGMENT_VERSION);
-    transport_self.base = base;
-    transport_self.hops = hops;
-    if (transport_self.hops->magic != HOP_MAGIC || transport_self.hops->version != HOP_VERSION)
+    transport_here->base = base;
+    transport_here->hops = hops;
+    if (transport_here->hops->magic != HOP_MAGIC || transport_here->hops->version != HOP_VERSION)
         return refuse(-EPROTO, "the node segment has version %u, this library expects %u",
-                      transport_self.hops->version, HOP_VERSION);
+                      transport_here->hops->version, HOP_VERSION);
     return 0;
 }
 
@@ -176,85 +183,85 @@ int transport_attach(void)
     int sock = fd_unix_connect(path);
     if (sock < 0)
         return refuse(-EPROTO, "cannot connect to the daemon at %s: %s", path, strerror(-sock));
-    transport_self.sock = sock;
+    transport_here->sock = sock;
     err = exchange(sock, &request, &reply, fds, &n_fds);
     if (!err)
         err = map_segments(&reply, fds);
     for (int i = 0; i < n_fds; i++) {
         if (!err && i >= 2)
-            transport_self.event_fds[i - 2] = fds[i];
+            transport_here->event_fds[i - 2] = fds[i];
         else
             close(fds[i]);
     }
     if (err)
         return err;
 
-    const struct segment_shape *shape = &transport_self.layout.shape;
-    transport_self.job = request.job;
-    transport_self.world_rank = (uint32_t)rank;
-    transport_self.local_rank = reply.local_rank;
-    transport_self.n_world = shape->n_world;
-    transport_self.n_local = shape->n_local;
-    transport_self.n_nodes = shape->n_nodes;
-    transport_self.n_channels = shape->n_channels;
-    transport_self.fenced = reply.fenced;
-    transport_self.packet_bytes = transport_self.hops->packet_bytes;
-    transport_self.me =
-        segment_rank_at(transport_self.base, &transport_self.layout, transport_self.local_rank);
+    const struct segment_shape *shape = &transport_here->layout.shape;
+    transport_here->job = request.job;
+    transport_here->world_rank = (uint32_t)rank;
+    transport_here->local_rank = reply.local_rank;
+    transport_here->n_world = shape->n_world;
+    transport_here->n_local = shape->n_local;
+    transport_here->n_nodes = shape->n_nodes;
+    transport_here->n_channels = shape->n_channels;
+    transport_here->fenced = reply.fenced;
+    transport_here->packet_bytes = transport_here->hops->packet_bytes;
+    transport_here->me =
+        segment_rank_at(transport_here->base, &transport_here->layout, transport_here->local_rank);
     if (size != shape->n_world || rank >= shape->n_world)
         return refuse(-EPROTO, "MOTET_RANK=%u and MOTET_SIZE=%u do not fit a job of %u ranks",
                       (unsigned)rank, (unsigned)size, shape->n_world);
-    transport_self.node = transport_world((uint32_t)rank)->node;
-    transport_self.local_to_world = calloc(shape->n_local, sizeof(uint32_t));
-    if (!transport_self.local_to_world)
+    transport_here->node = transport_world((uint32_t)rank)->node;
+    transport_here->local_to_world = calloc(shape->n_local, sizeof(uint32_t));
+    if (!transport_here->local_to_world)
         return refuse(-ENOMEM, "no memory for the table of ranks");
     for (uint32_t r = 0; r < shape->n_world; r++)
-        if (transport_world(r)->node == transport_self.node &&
+        if (transport_world(r)->node == transport_here->node &&
             transport_world(r)->local < shape->n_local)
-            transport_self.local_to_world[transport_world(r)->local] = r;
+            transport_here->local_to_world[transport_world(r)->local] = r;
     /* Ranks of one job read each other's memory for large messages; where Yama restricts that to
      * descendants, this permits it. */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    atomic_store_explicit(&transport_self.me->state, RANK_ATTACHED, memory_order_release);
+    atomic_store_explicit(&transport_here->me->state, RANK_ATTACHED, memory_order_release);
     return 0;
 }
 
 void transport_detach(void)
 {
-    if (transport_self.sock >= 0) {
+    if (transport_here->sock >= 0) {
         struct frame_header answer;
         uint64_t deadline_ns = clock_now_ns() + DETACH_TIMEOUT_NS;
-        atomic_store_explicit(&transport_self.me->state, RANK_FINALIZED, memory_order_release);
-        if (frame_send(transport_self.sock, ATTACH_DETACH, NULL, 0, deadline_ns) == 0)
-            frame_recv_header(transport_self.sock, &answer, deadline_ns);
-        close(transport_self.sock);
-        transport_self.sock = -1;
+        atomic_store_explicit(&transport_here->me->state, RANK_FINALIZED, memory_order_release);
+        if (frame_send(transport_here->sock, ATTACH_DETACH, NULL, 0, deadline_ns) == 0)
+            frame_recv_header(transport_here->sock, &answer, deadline_ns);
+        close(transport_here->sock);
+        transport_here->sock = -1;
     }
-    for (uint32_t i = 0; i < transport_self.n_channels; i++)
-        close(transport_self.event_fds[i]);
-    if (transport_self.base)
-        munmap(transport_self.base, transport_self.layout.total);
-    if (transport_self.hops)
-        munmap((void *)transport_self.hops, sizeof(struct hop_table));
-    free(transport_self.local_to_world);
-    transport_self = (struct transport){.sock = -1, .n_world = 1, .n_local = 1, .n_nodes = 1};
+    for (uint32_t i = 0; i < transport_here->n_channels; i++)
+        close(transport_here->event_fds[i]);
+    if (transport_here->base)
+        munmap(transport_here->base, transport_here->layout.total);
+    if (transport_here->hops)
+        munmap((void *)transport_here->hops, sizeof(struct hop_table));
+    free(transport_here->local_to_world);
+    transport_reset();
 }
 
 bool transport_abort(int code, const char *text)
 {
     struct attach_abort body = {.code = code};
 
-    if (transport_self.sock < 0)
+    if (transport_here->sock < 0)
         return false;
     snprintf(body.text, sizeof body.text, "%s", text ? text : "");
-    return frame_send(transport_self.sock, ATTACH_ABORT, &body, sizeof body,
+    return frame_send(transport_here->sock, ATTACH_ABORT, &body, sizeof body,
                       clock_now_ns() + CLOCK_NS_PER_S) == 0;
 }
 
 bool transport_alive(void)
 {
-    struct pollfd p = {.fd = transport_self.sock, .events = POLLRDHUP};
+    struct pollfd p = {.fd = transport_here->sock, .events = POLLRDHUP};
 
-    return transport_self.sock < 0 || poll(&p, 1, 0) == 0 ||
+    return transport_here->sock < 0 || poll(&p, 1, 0) == 0 ||
            !(p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }

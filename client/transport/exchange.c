@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "client/client.h"
 
 #define AHEAD 8u /* entries that are fetched for writing ahead of their use, as for rings */
 #define LINE  64u
@@ -34,32 +35,37 @@ struct exchange {
     struct exchange_cell *cells[]; /* [n_members], then their bells */
 };
 
-/* What the last user of each row left: those who may still read, and what. */
-static struct {
-    uint64_t published;
-    uint32_t n_readers;
-    uint32_t *readers; /* local ranks; NULL: none */
-} left[EXCHANGE_SLOTS][EXCHANGE_ROWS];
-static uint64_t highest;
+struct exchange_state {
+    /* What the last user of each row left: those who may still read, and what. */
+    struct {
+        uint64_t published;
+        uint32_t n_readers;
+        uint32_t *readers; /* local ranks; NULL: none */
+    } left[EXCHANGE_SLOTS][EXCHANGE_ROWS];
+    uint64_t highest;
+};
+static struct exchange_state exchange_first;
+static struct exchange_state *exchange_here = &exchange_first;
+CLIENT_PART(exchange_here, exchange_first);
 
 bool exchange_exists(void)
 {
-    return transport_self.base && transport_self.layout.shape.exchange_bytes > 0;
+    return transport_here->base && transport_here->layout.shape.exchange_bytes > 0;
 }
 
 uint64_t exchange_highest(void)
 {
-    return highest;
+    return exchange_here->highest;
 }
 
 uint32_t exchange_max_bytes(void)
 {
-    return transport_self.layout.shape.exchange_bytes / 2;
+    return transport_here->layout.shape.exchange_bytes / 2;
 }
 
 static struct exchange_cell *cell_of(uint32_t slot, uint32_t row, uint32_t local)
 {
-    return segment_exchange_cell(transport_self.base, &transport_self.layout, slot, row, local);
+    return segment_exchange_cell(transport_here->base, &transport_here->layout, slot, row, local);
 }
 
 static struct bell **bells_of(const struct exchange *x)
@@ -80,17 +86,17 @@ struct exchange *exchange_open(uint32_t slot, uint32_t row, uint64_t base, uint3
     x->n_members = n_members;
     x->me = me;
     x->base = x->taken = x->done = x->free_up_to = base;
-    x->drained = left[slot][row].readers == NULL;
+    x->drained = exchange_here->left[slot][row].readers == NULL;
     for (uint32_t i = 0; i < n_members; i++) {
         x->cells[i] = cell_of(slot, row, locals[i]);
         bells_of(x)[i] =
-            &segment_rank_at(transport_self.base, &transport_self.layout, locals[i])->bell;
+            &segment_rank_at(transport_here->base, &transport_here->layout, locals[i])->bell;
     }
     x->mine = x->cells[me];
     x->data = (uint8_t *)x->mine + EXCHANGE_DATA_OFF;
-    x->data_bytes = transport_self.layout.shape.exchange_bytes;
-    if (base > highest)
-        highest = base;
+    x->data_bytes = transport_here->layout.shape.exchange_bytes;
+    if (base > exchange_here->highest)
+        exchange_here->highest = base;
     return x;
 }
 
@@ -117,11 +123,11 @@ void exchange_close(struct exchange *x)
         for (uint32_t i = 0; i < x->n_members; i++)
             readers[i] =
                 (uint32_t)(((size_t)((char *)x->cells[i] - (char *)cell_of(x->slot, x->row, 0))) /
-                           transport_self.layout.exchange_stride);
-        free(left[x->slot][x->row].readers);
-        left[x->slot][x->row].readers = readers;
-        left[x->slot][x->row].n_readers = x->n_members;
-        left[x->slot][x->row].published = x->published;
+                           transport_here->layout.exchange_stride);
+        free(exchange_here->left[x->slot][x->row].readers);
+        exchange_here->left[x->slot][x->row].readers = readers;
+        exchange_here->left[x->slot][x->row].n_readers = x->n_members;
+        exchange_here->left[x->slot][x->row].published = x->published;
     }
     free(x);
 }
@@ -129,23 +135,24 @@ void exchange_close(struct exchange *x)
 uint64_t exchange_take(struct exchange *x)
 {
     x->taken++;
-    if (x->taken > highest)
-        highest = x->taken;
+    if (x->taken > exchange_here->highest)
+        exchange_here->highest = x->taken;
     return x->taken;
 }
 
 /* The readers of the row's last user. */
 static bool drain(struct exchange *x)
 {
-    for (uint32_t i = 0; i < left[x->slot][x->row].n_readers; i++) {
-        uint32_t local = left[x->slot][x->row].readers[i];
-        if (local != transport_self.local_rank &&
-            done_of(cell_of(x->slot, x->row, local)) < left[x->slot][x->row].published)
+    for (uint32_t i = 0; i < exchange_here->left[x->slot][x->row].n_readers; i++) {
+        uint32_t local = exchange_here->left[x->slot][x->row].readers[i];
+        if (local != transport_here->local_rank &&
+            done_of(cell_of(x->slot, x->row, local)) <
+                exchange_here->left[x->slot][x->row].published)
             return false;
     }
-    free(left[x->slot][x->row].readers);
-    left[x->slot][x->row].readers = NULL;
-    left[x->slot][x->row].n_readers = 0;
+    free(exchange_here->left[x->slot][x->row].readers);
+    exchange_here->left[x->slot][x->row].readers = NULL;
+    exchange_here->left[x->slot][x->row].n_readers = 0;
     x->drained = true;
     return true;
 }
@@ -223,7 +230,7 @@ void exchange_publish(struct exchange *x, uint64_t step, int to)
     }
     if (step > x->published)
         x->published = step;
-    if (transport_self.fenced) {
+    if (transport_here->fenced) {
         /* seq_cst: pairs with the seq_cst exchange in bell_sleep_begin. */
         atomic_exchange_explicit(&e->step, step, memory_order_seq_cst);
     } else {
@@ -235,7 +242,7 @@ void exchange_publish(struct exchange *x, uint64_t step, int to)
     /* Others have read what stood in the entry that comes then, so its line is in their caches: it
      * is on its way back before it is wanted. */
     thread_prefetch_own(&x->mine->entries[(step + AHEAD) % EXCHANGE_DEPTH]);
-    struct bell_ref ref = {.event_fd = -1, .fenced = transport_self.fenced};
+    struct bell_ref ref = {.event_fd = -1, .fenced = transport_here->fenced};
     if (to >= 0) {
         ref.bell = bells_of(x)[to];
         wake(&ref);

@@ -28,13 +28,13 @@ struct inbox_ring {
 
 int inbox_init(struct inbox *box, uint32_t vci, inbox_handler *handler, void *arg)
 {
-    uint32_t n = transport_self.n_local + (vci == 0 ? transport_self.n_channels : 0);
+    uint32_t n = transport_here->n_local + (vci == 0 ? transport_here->n_channels : 0);
 
     *box = (struct inbox){.handle = handler,
                           .arg = arg,
                           .vci = vci,
                           .n_rings = n,
-                          .first_bit = segment_first_bit(&transport_self.layout.shape, vci),
+                          .first_bit = segment_first_bit(&transport_here->layout.shape, vci),
                           .rings = calloc(n, sizeof *box->rings),
                           .active = calloc(n, sizeof *box->active),
                           .quiet = calloc(n, sizeof *box->quiet)};
@@ -67,19 +67,19 @@ static void activate(struct inbox *box, uint32_t idx)
         return;
     if (!r->known) {
         r->known = true;
-        r->from_channel = idx >= transport_self.n_local;
+        r->from_channel = idx >= transport_here->n_local;
         if (r->from_channel) {
             ring_consumer_init(&r->consumer,
-                               segment_down_ring(transport_self.base, &transport_self.layout,
-                                                 transport_self.local_rank,
-                                                 idx - transport_self.n_local),
-                               &transport_self.layout.shape.down);
+                               segment_down_ring(transport_here->base, &transport_here->layout,
+                                                 transport_here->local_rank,
+                                                 idx - transport_here->n_local),
+                               &transport_here->layout.shape.down);
         } else {
-            r->src_world = transport_self.local_to_world[idx];
+            r->src_world = transport_here->local_to_world[idx];
             ring_consumer_init(&r->consumer,
-                               segment_local_ring(transport_self.base, &transport_self.layout,
-                                                  box->vci, idx, transport_self.local_rank),
-                               &transport_self.layout.shape.local);
+                               segment_local_ring(transport_here->base, &transport_here->layout,
+                                                  box->vci, idx, transport_here->local_rank),
+                               &transport_here->layout.shape.local);
         }
     } else {
         drop_from(box->quiet, &box->n_quiet, idx);
@@ -114,7 +114,7 @@ static int drain(struct inbox *box, struct inbox_ring *r)
         uint32_t src = r->from_channel ? slot->peer : r->src_world;
         /* A slot that points outside its ring was not written by this library: nothing of it is
          * believed. */
-        if (__builtin_expect(payload != NULL && src < transport_self.n_world, 1))
+        if (__builtin_expect(payload != NULL && src < transport_here->n_world, 1))
             box->handle(box->arg, src, slot, len, payload);
         else
             len = 0;
@@ -160,9 +160,9 @@ int inbox_poll(struct inbox *box)
         i++;
     }
     for (uint32_t w = first_word(box); w < end_word(box); w++) {
-        if (atomic_load_explicit(&transport_self.me->bell.rung[w], memory_order_relaxed) == 0)
+        if (atomic_load_explicit(&transport_here->me->bell.rung[w], memory_order_relaxed) == 0)
             continue;
-        uint64_t bits = bell_collect_of(&transport_self.me->bell, w, mask_of(box, w));
+        uint64_t bits = bell_collect_of(&transport_here->me->bell, w, mask_of(box, w));
         while (bits) {
             uint32_t idx = w * 64 + (uint32_t)__builtin_ctzll(bits) - box->first_bit;
             bits &= bits - 1;
@@ -181,7 +181,7 @@ int inbox_poll(struct inbox *box)
 bool inbox_has_news(struct inbox *box)
 {
     for (uint32_t w = first_word(box); w < end_word(box); w++)
-        if (atomic_load_explicit(&transport_self.me->bell.rung[w], memory_order_relaxed) &
+        if (atomic_load_explicit(&transport_here->me->bell.rung[w], memory_order_relaxed) &
             mask_of(box, w))
             return true;
     for (uint32_t i = 0; i < box->n_active; i++)
@@ -198,28 +198,28 @@ bool inbox_has_news(struct inbox *box)
 
 void inbox_sleep_begin(void)
 {
-    bell_sleep_begin(&transport_self.me->bell, transport_self.fenced);
+    bell_sleep_begin(&transport_here->me->bell, transport_here->fenced);
 }
 
 void inbox_sleep(uint64_t timeout_ns)
 {
-    bell_sleep(&transport_self.me->bell, timeout_ns);
+    bell_sleep(&transport_here->me->bell, timeout_ns);
 }
 
 void inbox_sleep_end(void)
 {
-    bell_sleep_end(&transport_self.me->bell);
+    bell_sleep_end(&transport_here->me->bell);
 }
 
 bool inbox_sleep_announced(void)
 {
-    return atomic_load_explicit(&transport_self.me->bell.sleeping, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&transport_here->me->bell.sleeping, memory_order_relaxed) != 0;
 }
 
 void inbox_wake_all(void)
 {
     /* Cleared first: one that has announced itself and is on its way into the futex must not fall
      * asleep. */
-    atomic_store_explicit(&transport_self.me->bell.sleeping, 0, memory_order_seq_cst);
-    thread_futex_wake(&transport_self.me->bell.sleeping, INT_MAX);
+    atomic_store_explicit(&transport_here->me->bell.sleeping, 0, memory_order_seq_cst);
+    thread_futex_wake(&transport_here->me->bell.sleeping, INT_MAX);
 }

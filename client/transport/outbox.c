@@ -5,11 +5,9 @@
 
 #include <stdlib.h>
 
-bool outbox_needs_channel;
-
 int outbox_init(struct outbox *box, uint32_t vci)
 {
-    uint32_t n = transport_self.n_local + (vci == 0 ? transport_self.n_channels : 0);
+    uint32_t n = transport_here->n_local + (vci == 0 ? transport_here->n_channels : 0);
 
     *box = (struct outbox){.vci = vci,
                            .n = n,
@@ -43,57 +41,58 @@ struct ring_producer *outbox_local(struct outbox *box, uint32_t local_rank)
 {
     if (!box->ready[local_rank]) {
         struct bell_ref bell = {
-            .bell = &segment_rank_at(transport_self.base, &transport_self.layout, local_rank)->bell,
-            .bit = segment_first_bit(&transport_self.layout.shape, box->vci) +
-                   transport_self.local_rank,
+            .bell =
+                &segment_rank_at(transport_here->base, &transport_here->layout, local_rank)->bell,
+            .bit = segment_first_bit(&transport_here->layout.shape, box->vci) +
+                   transport_here->local_rank,
             .event_fd = -1,
-            .fenced = transport_self.fenced,
+            .fenced = transport_here->fenced,
         };
         make_ready(box, local_rank,
-                   segment_local_ring(transport_self.base, &transport_self.layout, box->vci,
-                                      transport_self.local_rank, local_rank),
-                   &transport_self.layout.shape.local, &bell);
+                   segment_local_ring(transport_here->base, &transport_here->layout, box->vci,
+                                      transport_here->local_rank, local_rank),
+                   &transport_here->layout.shape.local, &bell);
     }
     return &box->producers[local_rank];
 }
 
 static struct ring_producer *channel_ring(struct outbox *box, uint32_t channel)
 {
-    uint32_t idx = transport_self.n_local + channel;
+    uint32_t idx = transport_here->n_local + channel;
 
-    if (channel >= transport_self.n_channels)
+    if (channel >= transport_here->n_channels)
         return NULL;
     if (!box->ready[idx]) {
         struct bell_ref bell = {
-            .bell = segment_channel_bell(transport_self.base, &transport_self.layout, channel),
-            .bit = transport_self.local_rank,
-            .event_fd = transport_self.event_fds[channel],
-            .fenced = transport_self.fenced,
+            .bell = segment_channel_bell(transport_here->base, &transport_here->layout, channel),
+            .bit = transport_here->local_rank,
+            .event_fd = transport_here->event_fds[channel],
+            .fenced = transport_here->fenced,
         };
         make_ready(box, idx,
-                   segment_up_ring(transport_self.base, &transport_self.layout,
-                                   transport_self.local_rank, channel),
-                   &transport_self.layout.shape.up, &bell);
+                   segment_up_ring(transport_here->base, &transport_here->layout,
+                                   transport_here->local_rank, channel),
+                   &transport_here->layout.shape.up, &bell);
     }
     return &box->producers[idx];
 }
 
 static bool is_closed(uint32_t channel, uint32_t world_rank)
 {
-    return channel < transport_self.n_channels &&
-           atomic_load_explicit(
-               &segment_closed_at(transport_self.base, &transport_self.layout, channel)[world_rank],
-               memory_order_relaxed) != 0;
+    return channel < transport_here->n_channels &&
+           atomic_load_explicit(&segment_closed_at(transport_here->base, &transport_here->layout,
+                                                   channel)[world_rank],
+                                memory_order_relaxed) != 0;
 }
 
 struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node,
                                     bool large)
 {
-    uint32_t slot = segment_node_at(transport_self.base, &transport_self.layout, node)->slot;
+    uint32_t slot = segment_node_at(transport_here->base, &transport_here->layout, node)->slot;
 
     if (slot >= HOP_MAX_NODES)
         return NULL;
-    const struct hop_entry *entry = &transport_self.hops->entries[slot];
+    const struct hop_entry *entry = &transport_here->hops->entries[slot];
     hop_word way = atomic_load_explicit(&entry->quick, memory_order_relaxed);
     if (large) {
         /* A low-discrepancy walk through 0..65535 (golden ratio) takes each way in proportion to

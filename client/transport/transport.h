@@ -31,8 +31,12 @@ struct transport {
     uint64_t job;
     bool fenced;
     uint32_t *local_to_world; /* [n_local] */
+    /* The last message of this rank left through a channel: its thread, perhaps on this very core,
+     * has to run before anything can come of it. Set by whoever publishes in vci 0. */
+    bool needs_channel;
+    char reason[256]; /* transport_reason */
 };
-extern struct transport transport_self;
+extern struct transport *transport_here;
 
 /* Returns 0, -ENOMEM or -EPROTO (environment, daemon or segment do not fit); transport_reason then
  * says why. */
@@ -47,7 +51,7 @@ bool transport_alive(void);
 
 static inline const struct segment_world *transport_world(uint32_t world_rank)
 {
-    return segment_world_at(transport_self.base, &transport_self.layout, world_rank);
+    return segment_world_at(transport_here->base, &transport_here->layout, world_rank);
 }
 
 /* ---- outbox ---- */
@@ -69,10 +73,6 @@ struct ring_producer *outbox_local(struct outbox *box, uint32_t local_rank);
  * proportion to their speed. VCI 0 only. */
 struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uint32_t node,
                                     bool large);
-
-/* The last message of this rank left through a channel: its thread, perhaps on this very core, has
- * to run before anything can come of it. Set by whoever publishes in vci 0. */
-extern bool outbox_needs_channel;
 
 /* ---- inbox ---- */
 

@@ -37,10 +37,10 @@ static int set_up(void **state)
     (void)state;
     assert_int_equal(datatype_init(), 0);
     assert_int_equal(op_init(), 0);
-    world.errhandler = errhandler_return;
+    world.errhandler = &errhandler_here->ret;
     handle_set_predefined((uintptr_t)MPI_COMM_WORLD, &world.obj);
-    comm_world = &world;
-    comm_self = &world;
+    comm_here->world = &world;
+    comm_here->self = &world;
     phase_set(PHASE_ACTIVE);
     return 0;
 }
@@ -176,10 +176,10 @@ static void test_overlap(void **state)
     struct check_blocks even_ints = {
         .buf = ints, .type = datatype_from_handle(MPI_INT), .count = 1};
     struct check_blocks odd_ints = {.buf = ints, .type = datatype_from_handle(odd), .count = 1};
-    assert_false(check_overlap(comm_world, &odd_ints, &even_ints));
-    assert_true(check_overlap(comm_world, &even_ints, &even_ints));
+    assert_false(check_overlap(comm_here->world, &odd_ints, &even_ints));
+    assert_true(check_overlap(comm_here->world, &even_ints, &even_ints));
     even_ints.count = 0;
-    assert_false(check_overlap(comm_world, &even_ints, &even_ints));
+    assert_false(check_overlap(comm_here->world, &even_ints, &even_ints));
     assert_int_equal(MPI_Type_free(&odd), MPI_SUCCESS);
 }
 

@@ -155,13 +155,13 @@ static void test_growth(void **state)
     (void)state;
     objects[0].kind = OBJECT_REQUEST;
     handles[0] = handle_new(&objects[0]);
-    first_chunk = handle_chunks[1];
+    first_chunk = handle_here->chunks[1];
     for (int i = 1; i < N; i++) {
         objects[i].kind = OBJECT_REQUEST;
         handles[i] = handle_new(&objects[i]);
         assert_int_not_equal(handles[i], 0);
     }
-    assert_ptr_equal(handle_chunks[1], first_chunk);
+    assert_ptr_equal(handle_here->chunks[1], first_chunk);
     handle_each(count_one, &n);
     assert_int_equal(n, N);
     for (int i = 0; i < N; i += 2)

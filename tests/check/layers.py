@@ -18,7 +18,7 @@ SKIPPED = {'__pycache__', '.git', 'build', 'corpus'}
 
 # A file in the first column may include files below those in the second. The longest matching prefix decides. A trailing '/' is a
 # folder; without it a file name without its suffix. Folders that are not listed (tests, bench) may include anything.
-CLIENT_BASE = ['base/', 'proto/', 'client/transport/']
+CLIENT_BASE = ['base/', 'proto/', 'client/client', 'client/transport/']
 CLIENT_CORE = CLIENT_BASE + ['client/process/', 'client/object/', 'client/progress/', 'client/datatype/']
 CLIENT_P2P = CLIENT_CORE + ['client/p2p/']
 CLIENT_COLL = CLIENT_P2P + ['client/coll/']
@@ -46,6 +46,7 @@ MAY_INCLUDE = {
     'launcher/mpiexec/': LAUNCHER_CLI + ['proto/', 'launcher/mpiexec/'],
     'launcher/motetctl/': LAUNCHER_CLI + ['launcher/motetctl/'],
     'client/': CLIENT_TOP + ['client/abi/', 'client/'],
+    'client/client': ['base/', 'client/client'],
     'client/transport/': CLIENT_BASE,
     'client/process/': CLIENT_CORE,
     'client/object/': CLIENT_CORE,
@@ -142,6 +143,7 @@ def self_test():
         'base/a.c': '#include "proto/ring.h"\n',
         'proto/a.c': '#include "daemon/config.h"\n',
         'client/p2p/a.c': '#include "client/coll/family/coll.h"\n',
+        'client/client.c': '#include "client/transport/transport.h"\n',
         'client/transport/a.c': '#include "client/object/comm.h"\n',
         'client/object/a.c': '#include "daemon/config.h"\n',
         'daemon/net/a.c': '#include "daemon/channel/tx.h"\n',

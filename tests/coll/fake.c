@@ -468,14 +468,16 @@ static struct {
 } pollers[8];
 static int n_pollers;
 
-_Atomic int progress_n_sleepers; /* one thread: nobody sleeps beside it */
+static struct progress progress; /* one thread: nobody sleeps beside it */
+struct progress *progress_here = &progress;
 
 void progress_wake_now(void)
 {
 }
 
 /* Nothing computes here while something is under way. */
-_Atomic int async_n_work;
+static struct async async;
+struct async *async_here = &async;
 
 void async_wake(void)
 {

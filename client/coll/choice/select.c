@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/choice/select.h"
 
+#include "client/client.h"
 #include "client/coll/choice/table.h"
 #include "client/coll/family/coll.h"
 #include "client/coll/node/node.h"
@@ -172,9 +173,14 @@ static const char *const family_names[SELECT_FAMILIES] = {
     [SELECT_SCAN] = "SCAN",
 };
 
-static int first_rule[SELECT_FAMILIES + 1];
-static struct table table;          /* rules of the file */
-static int forced[SELECT_FAMILIES]; /* enum select_name, or -1 */
+struct select_state {
+    int first_rule[SELECT_FAMILIES + 1];
+    struct table table;          /* rules of the file */
+    int forced[SELECT_FAMILIES]; /* enum select_name, or -1 */
+};
+static struct select_state select_first;
+static struct select_state *select_here = &select_first;
+CLIENT_PART(select_here, select_first);
 
 /* Bytes up to which the largest publication of a step can be made among so many ranks. A broadcast
  * is cut into segments. */
@@ -236,12 +242,12 @@ static void find_quick(struct coll_comm *c, int size)
 {
     c->quick_known = true;
     for (int family = 0; family < SELECT_FAMILIES; family++) {
-        const struct select_rule *r = &rules[first_rule[family]];
+        const struct select_rule *r = &rules[select_here->first_rule[family]];
         while (size < r->min_ranks || size > r->max_ranks)
             r++;
         MPI_Count most = most_of_exchange(r->name, size);
-        bool is_quick =
-            forced[family] < 0 && !table.n[family] && (algorithms[r->name].needs & NEEDS_SHARED);
+        bool is_quick = select_here->forced[family] < 0 && !select_here->table.n[family] &&
+                        (algorithms[r->name].needs & NEEDS_SHARED);
         c->quick_name[family] = (uint8_t)r->name;
         c->quick_most[family] = !is_quick ? -1 : most < r->max_bytes ? most : r->max_bytes;
     }
@@ -258,15 +264,19 @@ enum select_name select_algorithm(enum select_family family, const struct schedu
         if (n_bytes <= c->quick_most[family] && !s->view.map && shared_available(s))
             return (enum select_name)c->quick_name[family];
     }
-    if (forced[family] >= 0 && fits((enum select_name)forced[family], s, n_bytes, regular))
-        return (enum select_name)forced[family];
-    int name =
-        table.n[family] ? first_fit(table.rules[family], table.n[family], s, n_bytes, regular) : -1;
+    if (select_here->forced[family] >= 0 &&
+        fits((enum select_name)select_here->forced[family], s, n_bytes, regular))
+        return (enum select_name)select_here->forced[family];
+    int name = select_here->table.n[family]
+                   ? first_fit(select_here->table.rules[family], select_here->table.n[family], s,
+                               n_bytes, regular)
+                   : -1;
     if (name < 0)
-        name = first_fit(&rules[first_rule[family]], first_rule[family + 1] - first_rule[family], s,
+        name = first_fit(&rules[select_here->first_rule[family]],
+                         select_here->first_rule[family + 1] - select_here->first_rule[family], s,
                          n_bytes, regular);
     /* The last rule of each family fits always. */
-    return name >= 0 ? (enum select_name)name : rules[first_rule[family + 1] - 1].name;
+    return name >= 0 ? (enum select_name)name : rules[select_here->first_rule[family + 1] - 1].name;
 }
 
 int select_family_of(const char *name)
@@ -299,11 +309,11 @@ static int read_forced(enum select_family family)
     char variable[64];
     snprintf(variable, sizeof variable, "MOTET_COLL_%s", family_names[family]);
     const char *value = getenv(variable);
-    forced[family] = -1;
+    select_here->forced[family] = -1;
     if (!value || !*value)
         return MPI_SUCCESS;
-    forced[family] = select_name_of(family, value);
-    if (forced[family] >= 0)
+    select_here->forced[family] = select_name_of(family, value);
+    if (select_here->forced[family] >= 0)
         return MPI_SUCCESS;
     char names[256];
     select_list(family, names, sizeof names);
@@ -315,7 +325,7 @@ int select_init(void)
 {
     int n_rules = (int)(sizeof rules / sizeof rules[0]), at = 0;
     for (int family = 0; family < SELECT_FAMILIES; family++) {
-        first_rule[family] = at;
+        select_here->first_rule[family] = at;
         while (at < n_rules && algorithms[rules[at].name].family == (enum select_family)family)
             at++;
         int err = read_forced((enum select_family)family);
@@ -323,6 +333,6 @@ int select_init(void)
             return err;
     }
     assert(at == n_rules); /* the rules of each family lie together, in the order of the families */
-    first_rule[SELECT_FAMILIES] = n_rules;
-    return table_load(&table);
+    select_here->first_rule[SELECT_FAMILIES] = n_rules;
+    return table_load(&select_here->table);
 }

@@ -3,6 +3,7 @@
  * cluster under it. */
 #include "client/coll/family/coll.h"
 
+#include "client/client.h"
 #include "client/coll/node/node.h"
 #include "client/coll/schedule/coll_request.h"
 #include "client/coll/topology/node_groups.h"
@@ -17,12 +18,16 @@
  * message is gone. */
 #define TAG_RANGE (1u << 24)
 
+struct coll_state {
+    bool ready;
+};
+static struct coll_state coll_first;
+static struct coll_state *coll_here = &coll_first;
+CLIENT_PART(coll_here, coll_first);
+
 struct datatype *coll_byte(void)
 {
-    static struct datatype *byte;
-    if (!byte)
-        byte = datatype_predefined(MPI_BYTE);
-    return byte;
+    return datatype_predefined(MPI_BYTE);
 }
 
 struct coll_comm *coll_comm_of(struct comm *comm)
@@ -190,10 +195,9 @@ const struct coll_comm *coll_remote_shape_of(struct comm *comm)
 
 void coll_init(void)
 {
-    static bool done;
-    if (done)
+    if (coll_here->ready)
         return;
-    done = true;
+    coll_here->ready = true;
     comm_on_destroy(release_comm);
     coll_request_init();
 }

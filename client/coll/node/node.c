@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/node/node.h"
 
+#include "client/client.h"
 #include "client/object/group.h"
 #include "client/p2p/board.h"
 #include "client/p2p/p2p.h"
@@ -12,20 +13,26 @@
 
 /* ---- slots ---- */
 
-static struct {
-    bool used, on_offer;
-    uint32_t context_id;
-    uint64_t base; /* the communicator's steps begin behind it */
-} slots[EXCHANGE_SLOTS];
+struct shared_state {
+    struct {
+        bool used, on_offer;
+        uint32_t context_id;
+        uint64_t base; /* the communicator's steps begin behind it */
+    } slots[EXCHANGE_SLOTS];
+    struct waiter *waiters;
+};
+static struct shared_state shared_first;
+static struct shared_state *shared_here = &shared_first;
+CLIENT_PART(shared_here, shared_first);
 
 uint64_t shared_offer(uint64_t *ret_above)
 {
     uint64_t mask = 0;
     *ret_above = exchange_highest();
     for (uint32_t i = 0; exchange_exists() && i < EXCHANGE_SLOTS; i++) {
-        if (slots[i].used || slots[i].on_offer)
+        if (shared_here->slots[i].used || shared_here->slots[i].on_offer)
             continue;
-        slots[i].on_offer = true;
+        shared_here->slots[i].on_offer = true;
         mask |= UINT64_C(1) << i;
     }
     return mask;
@@ -35,7 +42,7 @@ void shared_withdraw(uint64_t offered)
 {
     for (uint32_t i = 0; i < EXCHANGE_SLOTS; i++)
         if (offered >> i & 1)
-            slots[i].on_offer = false;
+            shared_here->slots[i].on_offer = false;
 }
 
 void shared_settle(uint64_t common, uint64_t above, uint32_t context_id)
@@ -43,23 +50,23 @@ void shared_settle(uint64_t common, uint64_t above, uint32_t context_id)
     if (common == 0)
         return;
     uint32_t i = (uint32_t)__builtin_ctzll(common);
-    slots[i].used = true;
-    slots[i].context_id = context_id;
-    slots[i].base = above;
+    shared_here->slots[i].used = true;
+    shared_here->slots[i].context_id = context_id;
+    shared_here->slots[i].base = above;
 }
 
 void shared_give_back(uint32_t context_id)
 {
     for (uint32_t i = 0; i < EXCHANGE_SLOTS; i++)
-        if (slots[i].used && slots[i].context_id == context_id)
-            slots[i].used = false;
+        if (shared_here->slots[i].used && shared_here->slots[i].context_id == context_id)
+            shared_here->slots[i].used = false;
 }
 
 void shared_init(void)
 {
-    slots[0].used = true; /* without agreement: the first one of every process */
-    slots[0].context_id = COMM_CONTEXT_WORLD;
-    slots[0].base = 0;
+    shared_here->slots[0].used = true; /* without agreement: the first one of every process */
+    shared_here->slots[0].context_id = COMM_CONTEXT_WORLD;
+    shared_here->slots[0].base = 0;
 }
 
 static void open_rows(struct comm *comm)
@@ -71,8 +78,8 @@ static void open_rows(struct comm *comm)
     c->exchange_tried = true;
     if (comm_is_inter(comm))
         return;
-    while (slot < EXCHANGE_SLOTS &&
-           !(slots[slot].used && slots[slot].context_id == comm->context_id))
+    while (slot < EXCHANGE_SLOTS && !(shared_here->slots[slot].used &&
+                                      shared_here->slots[slot].context_id == comm->context_id))
         slot++;
     if (slot == EXCHANGE_SLOTS || !exchange_exists() || c->n_members < 2)
         return;
@@ -80,8 +87,8 @@ static void open_rows(struct comm *comm)
     for (int i = 0; locals && i < c->n_members; i++)
         locals[i] = (uint32_t)job_local_rank_of(comm->group->procs[c->members[i]]);
     for (uint32_t row = 0; locals && row < EXCHANGE_ROWS; row++)
-        c->rows[row] = exchange_open(slot, row, slots[slot].base, (uint32_t)c->n_members, locals,
-                                     (uint32_t)c->my_member);
+        c->rows[row] = exchange_open(slot, row, shared_here->slots[slot].base,
+                                     (uint32_t)c->n_members, locals, (uint32_t)c->my_member);
     free(locals);
     if (!c->rows[0] || !c->rows[1])
         abort(); /* a few hundred bytes; the other members count on this one */
@@ -140,22 +147,21 @@ struct waiter {
     struct queue_record *record;
     struct waiter *next;
 };
-static struct waiter *waiters;
 
 static void leave(struct waiter *w)
 {
-    struct waiter **at = &waiters;
+    struct waiter **at = &shared_here->waiters;
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    board_hide(vci_table[0].engine, &w->record);
+    board_hide(vci_here->table[0].engine, &w->record);
 }
 
 void shared_show(const struct shared *sh, int member, struct queue_record **record)
 {
     int rank = sh->comm->coll->members[member];
-    board_show_wait(vci_table[0].engine, record, sh->comm->context_id + P2P_CONTEXT_COLL, rank,
-                    sh->comm->group->procs[rank], sh->tag);
+    board_show_wait(vci_here->table[0].engine, record, sh->comm->context_id + P2P_CONTEXT_COLL,
+                    rank, sh->comm->group->procs[rank], sh->tag);
 }
 
 const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_len)
@@ -163,9 +169,9 @@ const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_l
     const void *published = exchange_peek(sh->exchange, (uint32_t)member, sh->step, ret_len);
     if (__builtin_expect(published != NULL, 1))
         return published;
-    struct waiter waiter = {.shared = sh, .member = member, .next = waiters};
+    struct waiter waiter = {.shared = sh, .member = member, .next = shared_here->waiters};
     struct progress_wait wait;
-    waiters = &waiter;
+    shared_here->waiters = &waiter;
     progress_wait_begin(&wait);
     while (!(published = exchange_peek(sh->exchange, (uint32_t)member, sh->step, ret_len))) {
         progress_wait_step(&wait);
@@ -179,10 +185,10 @@ const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_l
 
 void *shared_wait_room(const struct shared *sh, uint32_t n_bytes)
 {
-    struct waiter waiter = {.shared = sh, .member = -1, .next = waiters};
+    struct waiter waiter = {.shared = sh, .member = -1, .next = shared_here->waiters};
     struct progress_wait wait;
     void *place;
-    waiters = &waiter;
+    shared_here->waiters = &waiter;
     progress_wait_begin(&wait);
     while (!(place = exchange_claim(sh->exchange, sh->step, n_bytes)))
         progress_wait_step(&wait);
@@ -195,7 +201,7 @@ enum progress_news shared_news(void)
 {
     enum progress_news news = PROGRESS_NO_NEWS;
     uint32_t len;
-    for (struct waiter *w = waiters; w; w = w->next) {
+    for (struct waiter *w = shared_here->waiters; w; w = w->next) {
         if (w->member < 0)
             news = PROGRESS_SOON;
         else if (exchange_peek(w->shared->exchange, (uint32_t)w->member, w->shared->step, &len))

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "client/abi/semantics.h"
+#include "client/client.h"
 #include "client/coll/op/op_family.h"
 #include "client/object/err.h"
 #include "client/object/handle.h"
@@ -30,7 +31,7 @@ struct predefined_op {
         }                                                                                          \
     }
 
-static struct predefined_op predefined_ops[] = {
+static const struct predefined_op predefined_ops[] = {
     REDUCTION(MPI_SUM, &op_family_sum),
     REDUCTION(MPI_MIN, &op_family_min),
     REDUCTION(MPI_MAX, &op_family_max),
@@ -47,12 +48,23 @@ static struct predefined_op predefined_ops[] = {
     {MPI_NO_OP, {OP_OBJECT, false, "MPI_NO_OP", NULL, NULL, NULL}},
 };
 
+#define N_PREDEFINED (sizeof predefined_ops / sizeof predefined_ops[0])
+
+struct op_state {
+    struct op predefined[N_PREDEFINED];
+};
+static struct op_state op_first;
+static struct op_state *op_here = &op_first;
+CLIENT_PART(op_here, op_first);
+
 int op_init(void)
 {
-    if (predefined_ops[0].op.obj.handle != 0)
+    if (op_here->predefined[0].obj.handle != 0)
         return MPI_SUCCESS;
-    for (size_t i = 0; i < sizeof predefined_ops / sizeof predefined_ops[0]; i++)
-        handle_set_predefined((uintptr_t)predefined_ops[i].handle, &predefined_ops[i].op.obj);
+    for (size_t i = 0; i < N_PREDEFINED; i++) {
+        op_here->predefined[i] = predefined_ops[i].op;
+        handle_set_predefined((uintptr_t)predefined_ops[i].handle, &op_here->predefined[i].obj);
+    }
     return MPI_SUCCESS;
 }
 
@@ -63,7 +75,7 @@ struct op *op_from_handle(MPI_Op handle)
 
 struct op *op_predefined(MPI_Op handle)
 {
-    return (struct op *)handle_predefined[(uintptr_t)handle].object;
+    return (struct op *)handle_here->predefined[(uintptr_t)handle].object;
 }
 
 void op_ref(struct op *op)

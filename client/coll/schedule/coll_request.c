@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/schedule/coll_request.h"
 
+#include "client/client.h"
 #include "client/coll/family/coll.h"
 #include "client/coll/node/node.h"
 #include "client/object/err.h"
@@ -18,18 +19,23 @@ struct coll_request {
     struct coll_request *next, *previous; /* while it runs */
 };
 
-static struct coll_request *running; /* the most recently started first */
-static int n_running;
+struct coll_request_state {
+    struct coll_request *running; /* the most recently started first */
+    int n_running;
+};
+static struct coll_request_state coll_request_first;
+static struct coll_request_state *coll_request_here = &coll_request_first;
+CLIENT_PART(coll_request_here, coll_request_first);
 
 static void leave_list(struct coll_request *r)
 {
     if (r->previous)
         r->previous->next = r->next;
     else
-        running = r->next;
+        coll_request_here->running = r->next;
     if (r->next)
         r->next->previous = r->previous;
-    n_running--;
+    coll_request_here->n_running--;
     calls_hide(&r->record);
     async_end();
 }
@@ -38,7 +44,7 @@ static int poll_running(void)
 {
     int n_done = 0;
     struct coll_request *next;
-    for (struct coll_request *r = running; r; r = next) {
+    for (struct coll_request *r = coll_request_here->running; r; r = next) {
         int at = r->schedule->next_step;
         bool done = schedule_advance(r->schedule);
         next = r->next; /* a step may have polled, and so ended others */
@@ -55,7 +61,8 @@ static int poll_running(void)
 static enum progress_news news(void)
 {
     enum progress_news most = shared_news();
-    for (const struct coll_request *r = running; r && most != PROGRESS_NEWS; r = r->next) {
+    for (const struct coll_request *r = coll_request_here->running; r && most != PROGRESS_NEWS;
+         r = r->next) {
         enum progress_news one = schedule_news(r->schedule);
         most = one > most ? one : most;
     }
@@ -81,11 +88,11 @@ static int start(struct request *request)
         return MPI_SUCCESS;
     }
     r->previous = NULL;
-    r->next = running;
-    if (running)
-        running->previous = r;
-    running = r;
-    n_running++;
+    r->next = coll_request_here->running;
+    if (coll_request_here->running)
+        coll_request_here->running->previous = r;
+    coll_request_here->running = r;
+    coll_request_here->n_running++;
     enum coll_form form = coll_form_of(r->schedule->tag);
     if (form < COLL_FORMS)
         calls_show_running(&r->record, r->function, r->schedule->owner, (enum calls_form)form,
@@ -138,6 +145,6 @@ int coll_request_persist(struct schedule *s, struct request **ret_request)
 
 void coll_request_init(void)
 {
-    progress_register(poll_running, &n_running, false);
+    progress_register(poll_running, &coll_request_here->n_running, false);
     progress_on_sleep(news);
 }

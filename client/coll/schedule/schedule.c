@@ -837,7 +837,7 @@ bool schedule_advance(struct schedule *s)
     if (at_end)
         finish_all(s);
     if (s->record && (at_end || s->next_step != first))
-        board_hide(vci_table[0].engine, &s->record); /* what it waited for has come */
+        board_hide(vci_here->table[0].engine, &s->record); /* what it waited for has come */
     s->advancing = false;
     return at_end;
 }
