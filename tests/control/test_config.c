@@ -93,6 +93,41 @@ static void test_complaints(void **state)
     expect_complaint("[node]\nname = x\nrubbish\n", "t.conf:3: ", "expected [section]");
 }
 
+/* What just fits, and what just does not. */
+static void test_limits(void **state)
+{
+    struct config config;
+    struct complaints c;
+    char name[CONFIG_NAME_BYTES + 1], path[CONFIG_PATH_BYTES + 1],
+        text[CONFIG_PATH_BYTES + 200] = "";
+    (void)state;
+
+    memset(name, 'n', sizeof name);
+    memset(path, 'p', sizeof path);
+    name[CONFIG_NAME_BYTES - 1] = path[CONFIG_PATH_BYTES - 1] = '\0';
+    snprintf(text, sizeof text, "[node]\nname = %s\n", name);
+    assert_int_equal(parse(&config, text, &c), 0);
+    assert_string_equal(config.name, name);
+    snprintf(text, sizeof text, "[node]\nname = %sn\n", name);
+    expect_complaint(text, "t.conf:2: ", "a name of 1 to 55");
+    expect_complaint("[node]\nname = -n\n", "t.conf:2: ", "a name of 1 to 55");
+    expect_complaint("[node]\nname = .n\n", "t.conf:2: ", "a name of 1 to 55");
+    snprintf(text, sizeof text, "[node]\nkey_file = %s\n", path);
+    assert_int_equal(parse(&config, text, &c), 0);
+    assert_string_equal(config.key_file, path);
+    snprintf(text, sizeof text, "[node]\nkey_file = %sp\n", path);
+    expect_complaint(text, "t.conf:2: ", "expected at most");
+    /* 2^34 GiB are 2^64 bytes: they must not come out as a few. */
+    expect_complaint("[transport]\nrank_hold_bytes = 17179869185GiB\n", "t.conf:2: ", "a size");
+    text[0] = '\0';
+    for (int i = 0; i < CONFIG_MAX_CHANNELS; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "[channel c%d]\nport=1\n", i);
+    assert_int_equal(parse(&config, text, &c), 0);
+    assert_int_equal(config.n_channels, CONFIG_MAX_CHANNELS);
+    strcat(text, "[channel more]\nport=1\n");
+    expect_complaint(text, "t.conf:18: ", "at most 8 channels");
+}
+
 static void test_long_line(void **state)
 {
     struct config config;
@@ -120,6 +155,16 @@ static void test_finish(void **state)
     assert_int_equal(parse(&config, "[transport]\npacket_bytes = 5000B\n", &c), 0);
     assert_true(config_finish(&config, report, &c) < 0);
     assert_non_null(strstr(c.last, "multiple of 64"));
+    assert_int_equal(
+        parse(&config, "[node]\nkey_file = k\n[channel a]\ninterface = i\ncidr = 10.0.0.0/8\n", &c),
+        0);
+    assert_true(config_finish(&config, report, &c) < 0);
+    assert_non_null(strstr(c.last, "either interface or cidr"));
+    assert_int_equal(parse(&config, "[mesh]\nheartbeat = 600ms\ndead_after = 1s\n", &c), 0);
+    assert_true(config_finish(&config, report, &c) < 0);
+    assert_non_null(strstr(c.last, "twice heartbeat"));
+    assert_int_equal(parse(&config, "[mesh]\nheartbeat = 500ms\ndead_after = 1s\n", &c), 0);
+    assert_int_equal(config_finish(&config, report, &c), 0);
     assert_int_equal(parse(&config, "[node]\nruntime_dir = /tmp/x\n", &c), 0);
     assert_int_equal(config_finish(&config, report, &c), 0);
     assert_string_equal(config.client_socket, "/tmp/x/client.sock");
@@ -158,6 +203,11 @@ static void test_drop_ins(void **state)
     assert_int_equal(config.max_jobs, 3);
     assert_int_equal(c.n, 1);
     assert_non_null(strstr(c.last, "20.conf:3: bad"));
+    /* A mistake counts wherever it is. */
+    write_file(drop, "30.conf", "[node]\nname = fourth\n");
+    config_defaults(&config);
+    assert_true(config_load(&config, path, report, &c) < 0);
+    assert_string_equal(config.name, "fourth");
     snprintf(path, sizeof path, "rm -r %s", dir);
     assert_int_equal(system(path), 0);
 }
@@ -238,10 +288,11 @@ static void test_print(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_complaints),
-        cmocka_unit_test(test_long_line), cmocka_unit_test(test_finish),
-        cmocka_unit_test(test_drop_ins),  cmocka_unit_test(test_reload),
-        cmocka_unit_test(test_indented),  cmocka_unit_test(test_print),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_complaints),
+        cmocka_unit_test(test_limits), cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_finish), cmocka_unit_test(test_drop_ins),
+        cmocka_unit_test(test_reload), cmocka_unit_test(test_indented),
+        cmocka_unit_test(test_print),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -260,6 +260,29 @@ static void matching(void **state)
     assert_int_equal(mpi_type_create_f90_real(40, 10, &type), MPI_ERR_ARG);
 }
 
+static void signatures_know_the_order(void **state)
+{
+    (void)state;
+    struct datatype *two[2], *joined;
+    MPI_Datatype members[2][2] = {{MPI_INT, MPI_DOUBLE}, {MPI_DOUBLE, MPI_INT}};
+    int lens[2] = {1, 1};
+    MPI_Aint places[2] = {0, 8};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(mpi_type_create_struct(2, intvec_of_int(lens), intvec_of_aint(places),
+                                                members[i], &two[i], false),
+                         0);
+    assert_true(two[0]->signature.hash != two[1]->signature.hash);
+    assert_int_equal(two[0]->signature.n_elements, 2);
+    /* However it came about, the same sequence has the same one. */
+    assert_int_equal(mpi_type_contiguous(2, two[0], &joined, false), 0);
+    struct type_signature pair = datatype_signature(two[0], 2);
+    assert_true(joined->signature.hash == pair.hash);
+    assert_int_equal(joined->signature.n_elements, pair.n_elements);
+    assert_int_equal(mpi_type_free(&joined), 0);
+    assert_int_equal(mpi_type_free(&two[0]), 0);
+    assert_int_equal(mpi_type_free(&two[1]), 0);
+}
+
 static void counts_of_a_status(void **state)
 {
     (void)state;
@@ -308,6 +331,7 @@ int main(void)
         cmocka_unit_test(types_outlive_their_handles),
         cmocka_unit_test(names),
         cmocka_unit_test(matching),
+        cmocka_unit_test(signatures_know_the_order),
         cmocka_unit_test(counts_of_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

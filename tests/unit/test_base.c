@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/rand.h"
+#include "base/stranger.h"
 
 struct item {
     int value;
@@ -83,6 +84,7 @@ static void hashes_have_their_published_values(void **state)
     assert_int_equal(hash_fnv1a("foobar", 6), 0xbf9cf968);
     assert_true(hash_mix64(0) == 0);
     assert_true(hash_mix64(1) == 0xb456bcfc34c2cb2cull);
+    assert_true(hash_mix64(1ull << 40) == 0xe80f632ed2f232f6ull);
 }
 
 static void random_numbers_are_reproducible(void **state)
@@ -151,6 +153,28 @@ static void clocks_move_forward(void **state)
     assert_true(clock_now_ns() + 50 * CLOCK_NS_PER_MS > clock_coarse_ns());
 }
 
+static void strangers_are_avoided_for_longer_and_longer(void **state)
+{
+    struct stranger s = {0};
+    uint64_t now_ns = 1000 * CLOCK_NS_PER_S;
+    (void)state;
+
+    assert_false(stranger_near(&s, now_ns));
+    stranger_met(&s, now_ns);
+    assert_true(s.window_ns == STRANGER_MIN_NS);
+    assert_true(stranger_near(&s, now_ns + STRANGER_MIN_NS - 1));
+    assert_false(stranger_near(&s, now_ns + STRANGER_MIN_NS));
+    /* Again soon after: twice as long, up to the limit. */
+    for (uint64_t window_ns = STRANGER_MIN_NS; window_ns < 4 * STRANGER_MAX_NS; window_ns *= 2) {
+        assert_true(s.window_ns == (window_ns < STRANGER_MAX_NS ? window_ns : STRANGER_MAX_NS));
+        now_ns = s.until_ns + s.window_ns - 1;
+        stranger_met(&s, now_ns);
+    }
+    /* After a good while an accident again. */
+    stranger_met(&s, s.until_ns + s.window_ns);
+    assert_true(s.window_ns == STRANGER_MIN_NS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +184,7 @@ int main(void)
         cmocka_unit_test(random_numbers_are_reproducible),
         cmocka_unit_test(log_lines_are_bounded_and_filtered),
         cmocka_unit_test(clocks_move_forward),
+        cmocka_unit_test(strangers_are_avoided_for_longer_and_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
