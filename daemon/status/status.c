@@ -17,7 +17,8 @@
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/topology.h"
 #include "daemon/control/node.h"
-#include "daemon/status/status_request.h"
+#include "daemon/status/status_answer.h"
+#include "daemon/status/status_view.h"
 #include "proto/control.pb-c.h"
 
 #define STATUS_VERSION     1
@@ -231,7 +232,7 @@ static bool wanted(const struct node *node, const struct topology_node *t,
         return strcmp(t->state->node, request->node) == 0;
     if (t->lost)
         return false; /* with all that was on it */
-    return request->set ? request->has_job : status_rows_clusterwide(request->get);
+    return request->set ? request->has_job : status_view_of_cluster(request->get);
 }
 
 /* Asks the others. Returns how many; the query ends by their answers or by time. */
@@ -312,7 +313,7 @@ static void on_line(struct status_client *c, const char *line)
     bool here = !request.node || strcmp(request.node, node->config.name) == 0;
     bool truncated = false;
     json_t *rows = why.code ? NULL
-                   : here   ? status_request_answer(node, &request, &truncated, &why)
+                   : here   ? status_answer(node, &request, &truncated, &why)
                             : json_array();
     struct query *q = rows ? query_new(c, id) : NULL;
     if (!q) {
@@ -404,7 +405,7 @@ void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, 
     bool truncated = false;
 
     if (json && status_request_parse(json, msg->uid, &request, &why) == 0)
-        rows = status_request_answer(node, &request, &truncated, &why);
+        rows = status_answer(node, &request, &truncated, &why);
     reply.id = msg ? msg->id : 0;
     reply.has_truncated = reply.truncated = truncated;
     if (msg && !rows) {

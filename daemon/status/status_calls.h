@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What ranks do (proto/calls.h), read from the job segments while they run, hang or are stopped.
- * Nothing in a segment is believed. Called by status_queue.c. Control thread.
+ * Nothing in a segment is believed. Called by status_view_ranks.c. Control thread.
  */
 #pragma once
 

@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request of the status socket: checking it, and doing on this node what it asks. Called by
- * status.c for its own clients and for other daemons. Control thread.
+ * One request of the status socket, checked, and the reason where it is refused. Used by all of
+ * this folder. Control thread.
  */
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/status/status_rows.h"
+/* How ranks and channels wait, by enum wait_mode. */
+extern const char *const status_wait_names[];
 
 /* Most rows of one reply. */
 #define STATUS_MAX_ROWS 200000u
+
+/* A request in its checked form. */
+struct status_request {
+    const char *get; /* a view, "all", or NULL */
+    const char *set; /* "wait_mode", "log_level" or "kill", or NULL */
+    const char *value, *channel, *node;
+    uint64_t job;
+    bool has_job;
+    int64_t rank;   /* -1: all */
+    uint32_t limit; /* most rows per node */
+    uid_t uid;
+};
 
 /* Why a request is refused. */
 struct status_refusal {
@@ -26,7 +41,6 @@ int status_refuse(struct status_refusal *why, const char *code, const char *text
  * reason. */
 int status_request_parse(json_t *json, uid_t uid, struct status_request *ret_request,
                          struct status_refusal *why);
-/* Does what a checked request asks of this node and returns the rows; ret_truncated: there are more
- * than its limit. NULL with the reason. */
-json_t *status_request_answer(struct node *node, const struct status_request *request,
-                              bool *ret_truncated, struct status_refusal *why);
+
+/* May this user see and change everything here? */
+bool status_privileged(uid_t uid);

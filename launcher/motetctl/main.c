@@ -18,29 +18,20 @@
 #include "launcher/motetctl/local.h"
 #include "launcher/motetctl/report.h"
 #include "launcher/motetctl/show.h"
+#include "proto/status_views.h"
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
 
-static const char usage[] =
+static const char usage_head[] =
     "Usage: motetctl [options] COMMAND\n"
     "Shows the Motet daemon of this node, its cluster, and the jobs that run there.\n\n"
     "Show:\n"
-    "  info        the daemon: version, sockets, defaults; and what local shows\n"
     "  local       without a daemon: versions, ABI, providers, every MOTET_ variable with its "
-    "meaning\n"
-    "  nodes       all nodes, and whether they can be reached\n"
-    "  networks    all networks, and which nodes are on them\n"
-    "  channels    all channels: network, provider, address; how this node's own wait\n"
-    "  links       which nodes are neighbours; what has passed on this node's own links\n"
-    "  routes      by which neighbour and network each node is reached\n"
-    "  jobs        running jobs, and where their ranks are\n"
-    "  ranks       ranks: process, state, messages sent and received\n"
-    "  queues      what waits in the ranks: calls, collectives, receives, unexpected messages, "
-    "sends\n"
-    "  communicators  communicators of the ranks, and how many collectives each has entered there\n"
-    "  counters    packets, bytes, losses and waits of every channel\n"
-    "  all         everything above\n\n"
+    "meaning\n";
+/* Between them stand the views. */
+static const char usage_tail[] =
+    "  all         everything above but local\n\n"
     "Find out:\n"
     "  doctor      what is wrong with the nodes, and what to do about it\n"
     "  waits [JOB] who waits for whom in a job that hangs: deadlocks, and messages that do not "
@@ -65,10 +56,6 @@ static const char usage[] =
     "  -V, --version         print the version and end\n"
     "  -h, --help            print this text and end\n";
 
-static const char *const views[] = {"info",   "nodes",         "networks", "channels",
-                                    "links",  "routes",        "jobs",     "ranks",
-                                    "queues", "communicators", "counters", "all"};
-
 static const struct option long_options[] = {
     {"socket", required_argument, NULL, 's'},  {"node", required_argument, NULL, 'N'},
     {"job", required_argument, NULL, 'j'},     {"rank", required_argument, NULL, 'r'},
@@ -87,6 +74,15 @@ struct arguments {
     int (*report)(int fd, const struct report *what);
     char given[64]; /* letters of the options that were given */
 };
+
+static void print_usage(void)
+{
+    fputs(usage_head, stdout);
+    for (size_t i = 0; i < STATUS_VIEWS_N; i++)
+        if (status_views[i].in_all)
+            printf("  %-10s  %s\n", status_views[i].name, status_views[i].help);
+    fputs(usage_tail, stdout);
+}
 
 static int usage_error(const char *fmt, const char *what)
 {
@@ -141,7 +137,7 @@ static int parse_options(int argc, char **argv, struct arguments *a)
             puts("motetctl (Motet) " MOTET_VERSION);
             return 1;
         case 'h':
-            fputs(usage, stdout);
+            print_usage();
             return 1;
         default:
             return EXIT_USAGE + 1;
@@ -150,13 +146,12 @@ static int parse_options(int argc, char **argv, struct arguments *a)
     return 0;
 }
 
+/* Whether the rows that the daemon has of it are all there is to show. */
 static bool is_view(const char *word)
 {
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
-        if (strcmp(views[i], word) == 0)
-            return true;
-    }
-    return false;
+    const struct status_view *view = status_views_find(word);
+
+    return strcmp(word, "all") == 0 || (view && view->in_all);
 }
 
 /* A command that makes one answer of several. 0 or the exit code. */

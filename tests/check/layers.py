@@ -44,7 +44,7 @@ MAY_INCLUDE = {
     'launcher/': [],
     'launcher/cli/': LAUNCHER_CLI,
     'launcher/mpiexec/': LAUNCHER_CLI + ['proto/', 'launcher/mpiexec/'],
-    'launcher/motetctl/': LAUNCHER_CLI + ['launcher/motetctl/'],
+    'launcher/motetctl/': LAUNCHER_CLI + ['proto/status_views', 'launcher/motetctl/'],
     'client/': CLIENT_TOP + ['client/abi/', 'client/'],
     'client/client': ['base/', 'client/client'],
     'client/transport/': CLIENT_BASE,
@@ -167,7 +167,7 @@ def self_test():
         'daemon/net/net_ofi.c': '#include <rdma/fabric.h>\n',
         'daemon/spawner/b.c': '#include "proto/frame.h"\n#include "daemon/spawner/bind.h"\n',
         'launcher/mpiexec/c.c': '#include "launcher/cli/words.h"\n#include "proto/frame.h"\n',
-        'launcher/motetctl/c.c': '#include "launcher/cli/file.h"\n#include <jansson.h>\n',
+        'launcher/motetctl/c.c': '#include "launcher/cli/file.h"\n#include "proto/status_views.h"\n#include <jansson.h>\n',
         'tests/unit/a.c': '#include "daemon/channel/tx.h"\n',
     }
     licence = '/* SPDX-License-Identifier: BSD-3-Clause */\n'

@@ -8,13 +8,14 @@
 
 #include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/status/status_rows.h"
+#include "daemon/status/status_view.h"
 
-/* The reader asks for the first job and for the user's rights; it gets the made-up ones. */
+/* The reader asks for the first job and for the user's rights; it gets the made-up ones, which are
+ * those of anybody. */
 static struct job fuzz_job;
-#define jobs_first(jobs)                  (&fuzz_job)
-#define status_rows_privileged(node, uid) ((void)(node), (void)(uid), false)
-#include "daemon/status/status_queue.c"
+#define jobs_first(jobs)       ((void)(jobs), &fuzz_job)
+#define status_privileged(uid) ((void)(uid), false)
+#include "daemon/status/status_view_ranks.c"
 #include "tests/fuzz/fuzz.h"
 
 #define N_RECORDS 64u
@@ -56,8 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         memcpy(board, data + 5,
                n - 5 < N_RECORDS * sizeof *board ? n - 5 : N_RECORDS * sizeof *board);
     json_t *rows = json_array();
-    status_queue_ranks(fuzz_job.node, &q, rows);
-    status_queue_boards(fuzz_job.node, &q, rows);
+    status_view_ranks(fuzz_job.node, &q, rows);
+    status_view_queues(fuzz_job.node, &q, rows);
     char *text = json_dumps(rows, JSON_COMPACT);
     if (!text || json_array_size(rows) > q.limit)
         abort();

@@ -3,18 +3,20 @@
 describe."""
 import json
 import os
+import sys
 
 import jsonschema
 
-PATH = os.path.join(os.path.dirname(__file__), '..', '..', 'proto', 'status.schema.json')
+PROTO = os.path.join(os.path.dirname(__file__), '..', '..', 'proto')
+sys.path.insert(0, PROTO)
+import status_views  # noqa: E402 pylint: disable=wrong-import-position
+
+PATH = os.path.join(PROTO, 'status.schema.json')
 with open(PATH, encoding='utf-8') as _file:
     SCHEMA = json.load(_file)
 
-# The kinds of rows of each subject; those of orders are told by their keys.
-ROWS = {'info': ['info'], 'nodes': ['node'], 'networks': ['network'], 'channels': ['channel'], 'links': ['link'], 'routes': ['route'],
-        'jobs': ['job_row'], 'ranks': ['rank'], 'queues': ['request_row', 'call_row', 'flow', 'forwarding'], 'communicators': ['communicator'], 'counters': ['counters'],
-        'doctor': ['finding'],
-        'all': ['part'], 'set': ['changed', 'ending']}
+# The kinds of rows of each view; those of orders are told by their keys.
+ROWS = {view.name: [row.name for row in view.rows] for view in status_views.read().views} | {'all': ['part'], 'set': ['changed', 'ending']}
 
 
 def _fits(value, kind):

@@ -11,6 +11,9 @@ import pytest
 
 from conftest import alive, program, wait_until
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "proto"))
+import status_views  # noqa: E402
+
 PYTHON = sys.executable
 
 
@@ -251,7 +254,7 @@ def test_motetctl_looks_into_a_job(start):
     assert row["name"] == "sh" and row["ranks"] == 2
     ranks = json.loads(ctl(path, "--json", "ranks", "-j", row["job"], "-r", "1"))
     assert len(ranks) == 1 and alive(ranks[0]["pid"])
-    for view in ("info", "nodes", "networks", "channels", "links", "routes", "jobs", "ranks", "queues", "counters", "all"):
+    for view in [view.name for view in status_views.read().views] + ["all"]:
         assert ctl(path, view)
     assert "spin" in ctl(path, "set", "wait_mode", "spin", "-j", row["job"])
     job.process.send_signal(signal.SIGTERM)

@@ -9,10 +9,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/channel/channel.h"
+#include "daemon/channel/count.h"
+#include "daemon/cluster/channels.h"
+#include "daemon/cluster/forwarding.h"
+#include "daemon/cluster/topology.h"
 #include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
 #include "daemon/status/status_calls.h"
-#include "daemon/status/status_rows.h"
+#include "daemon/status/status_view.h"
 #include "proto/queue.h"
 
 static const char *const queue_names[QUEUE_N_STATES] = {[QUEUE_POSTED] = "posted",
@@ -67,12 +72,11 @@ static const char *process_state(pid_t pid, json_int_t *ret_cpu_ms)
     }
 }
 
-static bool job_visible(const struct node *node, const struct job *job,
-                        const struct status_request *q)
+static bool job_visible(const struct job *job, const struct status_request *q)
 {
     if (job->state == JOB_CLOSING || (q->has_job && job->id != q->job))
         return false;
-    return job->uid == q->uid || status_rows_privileged(node, q->uid);
+    return job->uid == q->uid || status_privileged(q->uid);
 }
 
 static json_t *job_id(const struct job *job)
@@ -125,12 +129,12 @@ static json_t *rank_row(const struct job *job, uint32_t local, uint64_t now_ns)
         counter(&s->polls), "sleeps", counter(&s->sleeps));
 }
 
-void status_queue_ranks(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_ranks(struct node *node, const struct status_request *q, json_t *rows)
 {
     uint64_t now_ns = clock_now_ns();
 
     for (struct job *job = jobs_first(node->jobs); job; job = job->hh.next) {
-        if (!job_visible(node, job, q))
+        if (!job_visible(job, q))
             continue;
         for (uint32_t i = 0; i < job->n_local && json_array_size(rows) < q->limit; i++)
             if (q->rank < 0 || job->ranks[i].world == q->rank)
@@ -183,12 +187,12 @@ static json_t *record_row(const struct job *job, uint32_t local, const struct qu
     return row;
 }
 
-void status_queue_boards(struct node *node, const struct status_request *q, json_t *rows)
+static void add_boards(struct node *node, const struct status_request *q, json_t *rows)
 {
     uint64_t now_ns = clock_now_ns();
 
     for (struct job *job = jobs_first(node->jobs); job; job = job->hh.next) {
-        if (!job_visible(node, job, q))
+        if (!job_visible(job, q))
             continue;
         for (uint32_t i = 0; i < job->n_local; i++) {
             if (q->rank >= 0 && job->ranks[i].world != q->rank)
@@ -208,11 +212,49 @@ void status_queue_boards(struct node *node, const struct status_request *q, json
     }
 }
 
-void status_queue_communicators(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_communicators(struct node *node, const struct status_request *q, json_t *rows)
 {
     for (struct job *job = jobs_first(node->jobs); job; job = job->hh.next) {
-        for (uint32_t i = 0; job_visible(node, job, q) && i < job->n_local; i++)
+        for (uint32_t i = 0; job_visible(job, q) && i < job->n_local; i++)
             if (q->rank < 0 || job->ranks[i].world == q->rank)
                 status_calls_communicators(job, i, q->limit, rows);
     }
+}
+
+/* Packets on their way: the flows from this node and what waits for its neighbours. They belong to
+ * the node, not to a job. */
+static void add_packets(struct node *node, json_t *rows)
+{
+    struct count_flow f;
+    struct count_link l;
+
+    for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
+        const struct channel *channel = channels_at(node->channels, ch);
+        for (uint32_t slot = 1; slot < forwarding_n_slots(node->forwarding); slot++) {
+            const struct topology_node *t =
+                topology_find(node->topology, forwarding_node_id(node->forwarding, slot));
+            const char *to = t ? t->state->node : "?";
+            if (channel_flow(channel, slot, &f) && (f.in_flight > 0 || f.queued > 0))
+                json_array_append_new(
+                    rows,
+                    json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "queue", "flow",
+                              "node", node->config.name, "to", to, "channel", (json_int_t)ch,
+                              "window", (json_int_t)f.window, "in_flight", (json_int_t)f.in_flight,
+                              "queued", (json_int_t)f.queued, "rtt_us", (json_int_t)f.srtt_us,
+                              "resent", (json_int_t)f.resent));
+            if (channel_link(channel, slot, &l) && (l.queued > 0 || l.in_driver > 0))
+                json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "queue",
+                                                      "forwarding", "node", node->config.name, "to",
+                                                      to, "channel", (json_int_t)ch, "queued",
+                                                      (json_int_t)l.queued, "in_driver",
+                                                      (json_int_t)l.in_driver));
+        }
+    }
+}
+
+void status_view_queues(struct node *node, const struct status_request *q, json_t *rows)
+{
+    add_boards(node, q, rows);
+    if (!q->has_job && q->rank < 0 && status_privileged(q->uid))
+        add_packets(node, rows);
 }

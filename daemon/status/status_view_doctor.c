@@ -2,7 +2,7 @@
 /*
  * What this node finds wrong with itself, a row for each thing looked at: how it is, and what to do
  * about it. What only several nodes together show (versions, clocks) motetctl compares from the row
- * "daemon". Called by status_rows.c. Control thread.
+ * "daemon". Control thread.
  */
 #include <errno.h>
 #include <ifaddrs.h>
@@ -24,7 +24,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
-#include "daemon/status/status_rows.h"
+#include "daemon/status/status_view.h"
 
 /* What a job of 64 ranks needs at the least, with several channels. */
 #define FEW_FILES 4096u
@@ -247,13 +247,13 @@ static void check_links(struct report *r)
     say(r, "ok", NULL, "%u others can be reached", n_reachable);
 }
 
-void status_doctor(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_doctor(struct node *node, const struct status_request *q, json_t *rows)
 {
     struct report r = {.node = node, .rows = rows};
 
     check_daemon(&r);
     /* Its text may name what is not for everybody. */
-    if (status_rows_privileged(node, q->uid))
+    if (status_privileged(q->uid))
         check_config(&r);
     check_socket(&r, node->config.client_socket);
     check_socket(&r, node->config.status_socket);

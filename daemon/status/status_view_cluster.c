@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this node knows of the cluster: nodes, networks, channels, links, routes. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/channel/channel.h"
+#include "daemon/channel/count.h"
+#include "daemon/cluster/channels.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/cluster/forwarding.h"
+#include "daemon/cluster/mesh.h"
+#include "daemon/cluster/topology.h"
+#include "daemon/control/node.h"
+#include "daemon/status/status_view.h"
+
+static const char *node_state(const struct node *node, const struct topology_node *t)
+{
+    if (t->node_id == node->id)
+        return "self";
+    return t->reachable ? "reachable" : t->lost ? "lost" : "unreachable";
+}
+
+void status_view_nodes(struct node *node, const struct status_request *q, json_t *rows)
+{
+    (void)q;
+    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
+        const struct route *r = t->node_id == node->id ? NULL : cluster_route(node->cluster, t);
+        json_t *networks = json_array();
+        for (size_t i = 0; i < t->state->n_endpoints; i++)
+            json_array_append_new(networks, json_string(t->state->endpoints[i]->network));
+        json_array_append_new(
+            rows, json_pack("{s:s, s:o, s:I, s:s, s:b, s:I, s:o, s:I}", "node", t->state->node,
+                            "node_id", status_view_node_id(t->node_id), "epoch",
+                            (json_int_t)t->state->epoch, "state", node_state(node, t), "draining",
+                            (int)t->state->draining, "cores", (json_int_t)t->state->n_cores,
+                            "networks", networks, "hops", (json_int_t)(r ? r->quick.n_hops : 0)));
+    }
+}
+
+/* The row of this network, made on first mention. */
+static json_t *network_row(json_t *rows, const char *network)
+{
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(rows, i, row)
+        if (strcmp(json_string_value(json_object_get(row, "network")), network) == 0)
+            return row;
+    row = json_pack("{s:s, s:[], s:[]}", "network", network, "nodes", "gateways");
+    json_array_append_new(rows, row);
+    return row;
+}
+
+static void append_once(json_t *array, const char *text)
+{
+    size_t i;
+    json_t *value;
+
+    json_array_foreach(array, i, value)
+        if (strcmp(json_string_value(value), text) == 0)
+            return;
+    json_array_append_new(array, json_string(text));
+}
+
+void status_view_networks(struct node *node, const struct status_request *q, json_t *rows)
+{
+    (void)q;
+    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
+        for (size_t i = 0; i < t->state->n_endpoints; i++) {
+            json_t *row = network_row(rows, t->state->endpoints[i]->network);
+            append_once(json_object_get(row, "nodes"), t->state->node);
+            if (strcmp(t->state->endpoints[i]->network, t->state->endpoints[0]->network) != 0 ||
+                (t->state->n_endpoints > 1 &&
+                 strcmp(t->state->endpoints[t->state->n_endpoints - 1]->network,
+                        t->state->endpoints[0]->network) != 0))
+                append_once(json_object_get(row, "gateways"), t->state->node);
+        }
+    }
+}
+
+static void add_own_channel(struct node *node, uint32_t ch, json_t *row)
+{
+    const struct config_channel *c = &node->config.channels[ch];
+    struct net_info info;
+    uint64_t mode = c->wait_mode == CONFIG_WAIT_INHERIT ? node->config.wait_mode : c->wait_mode;
+
+    channel_info(channels_at(node->channels, ch), &info);
+    json_object_set_new(row, "name", json_string(c->name));
+    json_object_set_new(row, "interface", json_string(c->resolved_interface));
+    json_object_set_new(row, "mbytes_per_s", json_integer((json_int_t)c->mbytes_per_s));
+    json_object_set_new(row, "wait_mode", json_string(status_wait_names[mode]));
+    json_object_set_new(row, "sleeps_by",
+                        json_string(info.caps & NET_CAP_WAIT ? "descriptor" : "timer"));
+    json_object_set_new(row, "max_datagram", json_integer(info.max_datagram));
+    json_object_set_new(row, "alive", json_boolean(channels_alive(node->channels, ch)));
+}
+
+void status_view_channels(struct node *node, const struct status_request *q, json_t *rows)
+{
+    (void)q;
+    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
+        for (size_t i = 0; i < t->state->n_endpoints; i++) {
+            const Motet__Endpoint *e = t->state->endpoints[i];
+            json_t *row = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I}", "node", t->state->node,
+                                    "channel", (json_int_t)e->channel, "network", e->network,
+                                    "driver", e->driver, "provider", e->provider, "address",
+                                    e->control_host, "control_port", (json_int_t)e->control_port);
+            if (row && t->node_id == node->id && e->channel < channels_n_channels(node->channels))
+                add_own_channel(node, e->channel, row);
+            json_array_append_new(rows, row);
+        }
+    }
+}
+
+/* What the own channels know of their link to this neighbour. */
+static void add_own_link(struct node *node, uint32_t neighbour, const char *network, json_t *row)
+{
+    int slot = forwarding_find(node->forwarding, neighbour);
+    json_t *channels = json_array();
+
+    for (uint32_t ch = 0; slot > 0 && ch < channels_n_channels(node->channels); ch++) {
+        struct count_link l;
+        if (strcmp(node->config.channels[ch].network, network) != 0 ||
+            !channel_link(channels_at(node->channels, ch), (uint32_t)slot, &l))
+            continue;
+        json_array_append_new(
+            channels, json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "channel",
+                                (json_int_t)ch, "up", (int)l.up, "queued", (json_int_t)l.queued,
+                                "in_driver", (json_int_t)l.in_driver, "rtt_us",
+                                (json_int_t)l.rtt_us, "packets", (json_int_t)l.packets, "bytes",
+                                (json_int_t)l.bytes, "errors", (json_int_t)l.errors));
+    }
+    json_object_set_new(row, "channels", channels);
+    const struct mesh_link *m = mesh_find(node->mesh, neighbour, network);
+    json_object_set_new(row, "control", json_string(m ? "up" : "down"));
+}
+
+void status_view_links(struct node *node, const struct status_request *q, json_t *rows)
+{
+    (void)q;
+    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
+        for (size_t i = 0; i < t->state->n_links; i++) {
+            const Motet__Adjacency *a = t->state->links[i];
+            const struct topology_node *to = topology_find(node->topology, a->node_id);
+            json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I, s:b}", "from", t->state->node, "to",
+                                    to ? to->state->node : "?", "network", a->network, "rtt_us",
+                                    (json_int_t)a->rtt_us, "mbytes_per_s",
+                                    (json_int_t)a->mbytes_per_s, "both_ways",
+                                    to && topology_adjacency(to, t->node_id, a->network) != NULL);
+            if (row && t->node_id == node->id)
+                add_own_link(node, a->node_id, a->network, row);
+            json_array_append_new(rows, row);
+        }
+    }
+}
+
+static json_t *way_row(const struct cluster *c, const struct route_way *w)
+{
+    const struct topology_node *next = cluster_node(c, w->next);
+
+    return json_pack("{s:s, s:s, s:I, s:I, s:f}", "next", next ? next->state->node : "?", "network",
+                     cluster_network(c, w->network), "hops", (json_int_t)w->n_hops, "cost_us",
+                     (json_int_t)(w->cost_ns / CLOCK_NS_PER_US), "share", (double)w->share / 65535);
+}
+
+void status_view_routes(struct node *node, const struct status_request *q, json_t *rows)
+{
+    (void)q;
+    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
+        const struct route *r = t->node_id == node->id ? NULL : cluster_route(node->cluster, t);
+        json_t *wide = json_array();
+        if (t->node_id == node->id) {
+            json_decref(wide);
+            continue;
+        }
+        for (uint32_t i = 0; r && i < r->n_wide; i++)
+            json_array_append_new(wide, way_row(node->cluster, &r->wide[i]));
+        json_array_append_new(
+            rows, json_pack("{s:s, s:s, s:b, s:o, s:o}", "from", node->config.name, "to",
+                            t->state->node, "reachable", r != NULL, "quick",
+                            r ? way_row(node->cluster, &r->quick) : json_null(), "wide", wide));
+    }
+}
