@@ -154,13 +154,13 @@ static void exchange(struct schedule *s, void *in, const void *out, size_t n_byt
     int n = s->view.size;
     for (int k = 1; k < n; k++) {
         int from = (s->view.rank - k + n) % n;
-        schedule_irecv(s, (char *)in + (size_t)from * n_bytes, (MPI_Count)n_bytes, coll_byte(),
+        schedule_irecv(s, buffer_of_bytes((char *)in + (size_t)from * n_bytes, (MPI_Count)n_bytes),
                        from);
     }
     for (int k = 1; k < n; k++) {
         int to = (s->view.rank + k) % n;
-        schedule_isend(s, (const char *)out + (size_t)to * out_step, (MPI_Count)n_bytes,
-                       coll_byte(), to);
+        schedule_isend(
+            s, buffer_of_bytes((const char *)out + (size_t)to * out_step, (MPI_Count)n_bytes), to);
     }
     schedule_wait(s);
 }

@@ -11,23 +11,21 @@
 #include "client/coll/inter/inter.h"
 #include "client/coll/schedule/coll_request.h"
 
-static void allgather(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
-                      struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
-                      struct datatype *recvtype)
+static void allgather(struct schedule *s, struct buffer sendbuf, struct buffer recvbuf)
 {
-    bool in_place = sendbuf == MPI_IN_PLACE;
+    bool in_place = sendbuf.base == MPI_IN_PLACE;
     if (check_is_on(s) &&
         !check_calls(s, &(struct check_call){.kind = CHECK_ALLGATHER,
                                              .root = -1,
                                              .in_place = in_place,
-                                             .count = in_place ? recvcount : sendcount,
-                                             .type = in_place ? recvtype : sendtype}))
+                                             .count = in_place ? recvbuf.count : sendbuf.count,
+                                             .type = in_place ? recvbuf.type : sendbuf.type}))
         return;
-    struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
+    struct blocks recv = {.buf = recvbuf.base, .type = recvbuf.type, .count = recvbuf.count};
     if (comm_is_inter(s->view.comm))
-        inter_allgather(s, sendbuf, sendcount, sendtype, &recv);
+        inter_allgather(s, sendbuf, &recv);
     else
-        coll_allgather(s, sendbuf, sendcount, sendtype, &recv);
+        coll_allgather(s, sendbuf, &recv);
 }
 
 int mpi_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
@@ -35,7 +33,7 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, struct datatype *sen
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    allgather(&s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    allgather(&s, buffer_of(sendbuf, sendcount, sendtype), buffer_of(recvbuf, recvcount, recvtype));
     return schedule_end(&s);
 }
 
@@ -45,7 +43,8 @@ int mpi_iallgather(const void *sendbuf, MPI_Count sendcount, struct datatype *se
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        allgather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+        allgather(s, buffer_of(sendbuf, sendcount, sendtype),
+                  buffer_of(recvbuf, recvcount, recvtype));
     return coll_request_start(s, ret_request);
 }
 
@@ -56,20 +55,20 @@ int mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, struct datatype
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        allgather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+        allgather(s, buffer_of(sendbuf, sendcount, sendtype),
+                  buffer_of(recvbuf, recvcount, recvtype));
     return coll_request_persist(s, ret_request);
 }
 
-static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
-                       struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
-                       struct intvec displs, struct datatype *recvtype)
+static void allgatherv(struct schedule *s, struct buffer sendbuf, void *recvbuf,
+                       struct intvec recvcounts, struct intvec displs, struct datatype *recvtype)
 {
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs};
-    bool in_place = sendbuf == MPI_IN_PLACE;
+    bool in_place = sendbuf.base == MPI_IN_PLACE;
     if (check_is_on(s)) {
         /* Every rank expects from each other one what its own count says. */
-        struct blocks own = {.type = in_place ? recvtype : sendtype,
-                             .count = in_place ? blocks_count(&recv, s->view.rank) : sendcount};
+        struct blocks own = {.type = in_place ? recvtype : sendbuf.type,
+                             .count = in_place ? blocks_count(&recv, s->view.rank) : sendbuf.count};
         if (!check_calls(s, &(struct check_call){.kind = CHECK_ALLGATHERV,
                                                  .root = -1,
                                                  .in_place = in_place,
@@ -78,9 +77,9 @@ static void allgatherv(struct schedule *s, const void *sendbuf, MPI_Count sendco
             return;
     }
     if (comm_is_inter(s->view.comm))
-        inter_allgather(s, sendbuf, sendcount, sendtype, &recv);
+        inter_allgather(s, sendbuf, &recv);
     else
-        coll_allgather(s, sendbuf, sendcount, sendtype, &recv);
+        coll_allgather(s, sendbuf, &recv);
 }
 
 int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype,
@@ -89,7 +88,7 @@ int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *se
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    allgatherv(&s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    allgatherv(&s, buffer_of(sendbuf, sendcount, sendtype), recvbuf, recvcounts, displs, recvtype);
     return schedule_end(&s);
 }
 
@@ -99,7 +98,8 @@ int mpi_iallgatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *s
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        allgatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+        allgatherv(s, buffer_of(sendbuf, sendcount, sendtype), recvbuf, recvcounts, displs,
+                   recvtype);
     return coll_request_start(s, ret_request);
 }
 
@@ -111,29 +111,29 @@ int mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatyp
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        allgatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+        allgatherv(s, buffer_of(sendbuf, sendcount, sendtype), recvbuf, recvcounts, displs,
+                   recvtype);
     return coll_request_persist(s, ret_request);
 }
 
-static void alltoall(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
-                     struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
-                     struct datatype *recvtype)
+static void alltoall(struct schedule *s, struct buffer sendbuf, struct buffer recvbuf)
 {
-    bool in_place = sendbuf == MPI_IN_PLACE;
-    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
-    struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
+    bool in_place = sendbuf.base == MPI_IN_PLACE;
+    struct blocks send = {
+        .buf = (void *)sendbuf.base, .type = sendbuf.type, .count = sendbuf.count};
+    struct blocks recv = {.buf = recvbuf.base, .type = recvbuf.type, .count = recvbuf.count};
     if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLTOALL,
                                                                .root = -1,
                                                                .in_place = in_place,
-                                                               .count = recvcount,
-                                                               .type = recvtype,
+                                                               .count = recvbuf.count,
+                                                               .type = recvbuf.type,
                                                                .to = in_place ? &recv : &send,
                                                                .from = &recv}))
         return;
     if (comm_is_inter(s->view.comm))
         inter_alltoall(s, &send, &recv);
     else
-        coll_alltoall(s, sendbuf == MPI_IN_PLACE ? NULL : &send, &recv);
+        coll_alltoall(s, sendbuf.base == MPI_IN_PLACE ? NULL : &send, &recv);
 }
 
 int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
@@ -141,7 +141,7 @@ int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *send
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    alltoall(&s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    alltoall(&s, buffer_of(sendbuf, sendcount, sendtype), buffer_of(recvbuf, recvcount, recvtype));
     return schedule_end(&s);
 }
 
@@ -151,7 +151,8 @@ int mpi_ialltoall(const void *sendbuf, MPI_Count sendcount, struct datatype *sen
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        alltoall(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+        alltoall(s, buffer_of(sendbuf, sendcount, sendtype),
+                 buffer_of(recvbuf, recvcount, recvtype));
     return coll_request_start(s, ret_request);
 }
 
@@ -162,7 +163,8 @@ int mpi_alltoall_init(const void *sendbuf, MPI_Count sendcount, struct datatype 
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        alltoall(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+        alltoall(s, buffer_of(sendbuf, sendcount, sendtype),
+                 buffer_of(recvbuf, recvcount, recvtype));
     return coll_request_persist(s, ret_request);
 }
 

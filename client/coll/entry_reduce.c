@@ -27,20 +27,20 @@ static int check_rooted(const struct op *op, const struct datatype *type, int ro
     return root == MPI_PROC_NULL ? MPI_SUCCESS : op_check(op, type);
 }
 
-static void reduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
-                   struct datatype *datatype, struct op *op, int root)
+static void reduce(struct schedule *s, const void *sendbuf, struct buffer recvbuf, struct op *op,
+                   int root)
 {
     if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE,
                                                                .root = root,
                                                                .op = op,
                                                                .in_place = sendbuf == MPI_IN_PLACE,
-                                                               .count = count,
-                                                               .type = datatype}))
+                                                               .count = recvbuf.count,
+                                                               .type = recvbuf.type}))
         return;
     if (comm_is_inter(s->view.comm))
-        inter_reduce(s, sendbuf, recvbuf, count, datatype, op, root);
+        inter_reduce(s, sendbuf, recvbuf, op, root);
     else
-        coll_reduce(s, sendbuf, recvbuf, count, datatype, op, root);
+        coll_reduce(s, sendbuf, recvbuf, op, root);
 }
 
 int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
@@ -51,7 +51,7 @@ int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datat
         return err;
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    reduce(&s, sendbuf, recvbuf, count, datatype, op, root);
+    reduce(&s, sendbuf, buffer_of(recvbuf, count, datatype), op, root);
     return schedule_end(&s);
 }
 
@@ -63,7 +63,7 @@ int mpi_ireduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct data
         return err;
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        reduce(s, sendbuf, recvbuf, count, datatype, op, root);
+        reduce(s, sendbuf, buffer_of(recvbuf, count, datatype), op, root);
     return coll_request_start(s, ret_request);
 }
 
@@ -77,24 +77,23 @@ int mpi_reduce_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct 
         return err;
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        reduce(s, sendbuf, recvbuf, count, datatype, op, root);
+        reduce(s, sendbuf, buffer_of(recvbuf, count, datatype), op, root);
     return coll_request_persist(s, ret_request);
 }
 
-static void allreduce(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
-                      struct datatype *datatype, struct op *op)
+static void allreduce(struct schedule *s, const void *sendbuf, struct buffer recvbuf, struct op *op)
 {
     if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_ALLREDUCE,
                                                                .root = -1,
                                                                .op = op,
                                                                .in_place = sendbuf == MPI_IN_PLACE,
-                                                               .count = count,
-                                                               .type = datatype}))
+                                                               .count = recvbuf.count,
+                                                               .type = recvbuf.type}))
         return;
     if (comm_is_inter(s->view.comm))
-        inter_allreduce(s, sendbuf, recvbuf, count, datatype, op);
+        inter_allreduce(s, sendbuf, recvbuf, op);
     else
-        coll_allreduce(s, sendbuf, recvbuf, count, datatype, op);
+        coll_allreduce(s, sendbuf, recvbuf, op);
 }
 
 int mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
@@ -105,7 +104,7 @@ int mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct da
         return err;
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    allreduce(&s, sendbuf, recvbuf, count, datatype, op);
+    allreduce(&s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return schedule_end(&s);
 }
 
@@ -117,7 +116,7 @@ int mpi_iallreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct d
         return err;
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        allreduce(s, sendbuf, recvbuf, count, datatype, op);
+        allreduce(s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return coll_request_start(s, ret_request);
 }
 
@@ -131,7 +130,7 @@ int mpi_allreduce_init(const void *sendbuf, void *recvbuf, MPI_Count count,
         return err;
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        allreduce(s, sendbuf, recvbuf, count, datatype, op);
+        allreduce(s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return coll_request_persist(s, ret_request);
 }
 
@@ -192,21 +191,21 @@ int mpi_reduce_scatter_init(const void *sendbuf, void *recvbuf, struct intvec re
     return coll_request_persist(s, ret_request);
 }
 
-static void reduce_scatter_block(struct schedule *s, const void *sendbuf, void *recvbuf,
-                                 MPI_Count recvcount, struct datatype *datatype, struct op *op)
+static void reduce_scatter_block(struct schedule *s, const void *sendbuf, struct buffer recvbuf,
+                                 struct op *op)
 {
     if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_REDUCE_SCATTER_BLOCK,
                                                                .root = -1,
                                                                .op = op,
                                                                .in_place = sendbuf == MPI_IN_PLACE,
-                                                               .count = recvcount,
-                                                               .type = datatype}))
+                                                               .count = recvbuf.count,
+                                                               .type = recvbuf.type}))
         return;
-    struct blocks counts = {.buf = recvbuf, .type = datatype, .count = recvcount};
+    struct blocks counts = {.buf = recvbuf.base, .type = recvbuf.type, .count = recvbuf.count};
     if (comm_is_inter(s->view.comm))
-        inter_reduce_scatter(s, sendbuf, recvbuf, &counts, op);
+        inter_reduce_scatter(s, sendbuf, recvbuf.base, &counts, op);
     else
-        coll_reduce_scatter(s, sendbuf, recvbuf, &counts, op);
+        coll_reduce_scatter(s, sendbuf, recvbuf.base, &counts, op);
 }
 
 int mpi_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recvcount,
@@ -217,7 +216,7 @@ int mpi_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recvc
         return err;
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    reduce_scatter_block(&s, sendbuf, recvbuf, recvcount, datatype, op);
+    reduce_scatter_block(&s, sendbuf, buffer_of(recvbuf, recvcount, datatype), op);
     return schedule_end(&s);
 }
 
@@ -230,7 +229,7 @@ int mpi_ireduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Count recv
         return err;
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        reduce_scatter_block(s, sendbuf, recvbuf, recvcount, datatype, op);
+        reduce_scatter_block(s, sendbuf, buffer_of(recvbuf, recvcount, datatype), op);
     return coll_request_start(s, ret_request);
 }
 
@@ -244,21 +243,20 @@ int mpi_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, MPI_Count 
         return err;
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        reduce_scatter_block(s, sendbuf, recvbuf, recvcount, datatype, op);
+        reduce_scatter_block(s, sendbuf, buffer_of(recvbuf, recvcount, datatype), op);
     return coll_request_persist(s, ret_request);
 }
 
-static void scan(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
-                 struct datatype *datatype, struct op *op)
+static void scan(struct schedule *s, const void *sendbuf, struct buffer recvbuf, struct op *op)
 {
     if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_SCAN,
                                                                .root = -1,
                                                                .op = op,
                                                                .in_place = sendbuf == MPI_IN_PLACE,
-                                                               .count = count,
-                                                               .type = datatype}))
+                                                               .count = recvbuf.count,
+                                                               .type = recvbuf.type}))
         return;
-    coll_scan(s, sendbuf, recvbuf, count, datatype, op);
+    coll_scan(s, sendbuf, recvbuf, op);
 }
 
 int mpi_scan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
@@ -269,7 +267,7 @@ int mpi_scan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatyp
         return err;
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    scan(&s, sendbuf, recvbuf, count, datatype, op);
+    scan(&s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return schedule_end(&s);
 }
 
@@ -281,7 +279,7 @@ int mpi_iscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct dataty
         return err;
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        scan(s, sendbuf, recvbuf, count, datatype, op);
+        scan(s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return coll_request_start(s, ret_request);
 }
 
@@ -294,21 +292,20 @@ int mpi_scan_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct da
         return err;
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        scan(s, sendbuf, recvbuf, count, datatype, op);
+        scan(s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return coll_request_persist(s, ret_request);
 }
 
-static void exscan(struct schedule *s, const void *sendbuf, void *recvbuf, MPI_Count count,
-                   struct datatype *datatype, struct op *op)
+static void exscan(struct schedule *s, const void *sendbuf, struct buffer recvbuf, struct op *op)
 {
     if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_EXSCAN,
                                                                .root = -1,
                                                                .op = op,
                                                                .in_place = sendbuf == MPI_IN_PLACE,
-                                                               .count = count,
-                                                               .type = datatype}))
+                                                               .count = recvbuf.count,
+                                                               .type = recvbuf.type}))
         return;
-    coll_exscan(s, sendbuf, recvbuf, count, datatype, op);
+    coll_exscan(s, sendbuf, recvbuf, op);
 }
 
 int mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datatype *datatype,
@@ -319,7 +316,7 @@ int mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct datat
         return err;
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    exscan(&s, sendbuf, recvbuf, count, datatype, op);
+    exscan(&s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return schedule_end(&s);
 }
 
@@ -331,7 +328,7 @@ int mpi_iexscan(const void *sendbuf, void *recvbuf, MPI_Count count, struct data
         return err;
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        exscan(s, sendbuf, recvbuf, count, datatype, op);
+        exscan(s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return coll_request_start(s, ret_request);
 }
 
@@ -345,6 +342,6 @@ int mpi_exscan_init(const void *sendbuf, void *recvbuf, MPI_Count count, struct 
         return err;
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        exscan(s, sendbuf, recvbuf, count, datatype, op);
+        exscan(s, sendbuf, buffer_of(recvbuf, count, datatype), op);
     return coll_request_persist(s, ret_request);
 }

@@ -46,24 +46,24 @@ int mpi_barrier_init(struct comm *comm, struct info *info, struct request **ret_
     return coll_request_persist(s, ret_request);
 }
 
-static void bcast(struct schedule *s, void *buffer, MPI_Count count, struct datatype *datatype,
-                  int root)
+static void bcast(struct schedule *s, struct buffer buffer, int root)
 {
-    if (check_is_on(s) &&
-        !check_calls(s, &(struct check_call){
-                            .kind = CHECK_BCAST, .root = root, .count = count, .type = datatype}))
+    if (check_is_on(s) && !check_calls(s, &(struct check_call){.kind = CHECK_BCAST,
+                                                               .root = root,
+                                                               .count = buffer.count,
+                                                               .type = buffer.type}))
         return;
     if (comm_is_inter(s->view.comm))
-        inter_bcast(s, buffer, count, datatype, root);
+        inter_bcast(s, buffer, root);
     else
-        coll_bcast(s, buffer, count, datatype, root);
+        coll_bcast(s, buffer, root);
 }
 
 int mpi_bcast(void *buffer, MPI_Count count, struct datatype *datatype, int root, struct comm *comm)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    bcast(&s, buffer, count, datatype, root);
+    bcast(&s, buffer_of(buffer, count, datatype), root);
     return schedule_end(&s);
 }
 
@@ -72,7 +72,7 @@ int mpi_ibcast(void *buffer, MPI_Count count, struct datatype *datatype, int roo
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        bcast(s, buffer, count, datatype, root);
+        bcast(s, buffer_of(buffer, count, datatype), root);
     return coll_request_start(s, ret_request);
 }
 
@@ -82,26 +82,24 @@ int mpi_bcast_init(void *buffer, MPI_Count count, struct datatype *datatype, int
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        bcast(s, buffer, count, datatype, root);
+        bcast(s, buffer_of(buffer, count, datatype), root);
     return coll_request_persist(s, ret_request);
 }
 
-static void gather(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
-                   struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
-                   struct datatype *recvtype, int root)
+static void gather(struct schedule *s, struct buffer sendbuf, struct buffer recvbuf, int root)
 {
     bool is_root = s->view.rank == root; /* what it takes of each is what each gives */
     if (check_is_on(s) &&
         !check_calls(s, &(struct check_call){.kind = CHECK_GATHER,
                                              .root = root,
-                                             .count = is_root ? recvcount : sendcount,
-                                             .type = is_root ? recvtype : sendtype}))
+                                             .count = is_root ? recvbuf.count : sendbuf.count,
+                                             .type = is_root ? recvbuf.type : sendbuf.type}))
         return;
-    struct blocks recv = {.buf = recvbuf, .type = recvtype, .count = recvcount};
+    struct blocks recv = {.buf = recvbuf.base, .type = recvbuf.type, .count = recvbuf.count};
     if (comm_is_inter(s->view.comm))
-        inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
+        inter_gather(s, sendbuf, &recv, root);
     else
-        coll_gather(s, sendbuf, sendcount, sendtype, &recv, true, root);
+        coll_gather(s, sendbuf, &recv, true, root);
 }
 
 int mpi_gather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
@@ -109,7 +107,8 @@ int mpi_gather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendty
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    gather(&s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    gather(&s, buffer_of(sendbuf, sendcount, sendtype), buffer_of(recvbuf, recvcount, recvtype),
+           root);
     return schedule_end(&s);
 }
 
@@ -119,7 +118,8 @@ int mpi_igather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendt
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        gather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+        gather(s, buffer_of(sendbuf, sendcount, sendtype), buffer_of(recvbuf, recvcount, recvtype),
+               root);
     return coll_request_start(s, ret_request);
 }
 
@@ -130,27 +130,27 @@ int mpi_gather_init(const void *sendbuf, MPI_Count sendcount, struct datatype *s
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        gather(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+        gather(s, buffer_of(sendbuf, sendcount, sendtype), buffer_of(recvbuf, recvcount, recvtype),
+               root);
     return coll_request_persist(s, ret_request);
 }
 
-static void gatherv(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
-                    struct datatype *sendtype, void *recvbuf, struct intvec recvcounts,
-                    struct intvec displs, struct datatype *recvtype, int root)
+static void gatherv(struct schedule *s, struct buffer sendbuf, void *recvbuf,
+                    struct intvec recvcounts, struct intvec displs, struct datatype *recvtype,
+                    int root)
 {
     struct blocks recv = {.buf = recvbuf, .type = recvtype, .counts = recvcounts, .displs = displs};
     bool is_root = s->view.rank == root;
     if (check_is_on(s) &&
-        !check_calls(s,
-                     &(struct check_call){.kind = CHECK_GATHERV,
-                                          .root = root,
-                                          .from = is_root ? &recv : NULL,
-                                          .own_bytes = is_root ? 0 : sendcount * sendtype->size}))
+        !check_calls(s, &(struct check_call){.kind = CHECK_GATHERV,
+                                             .root = root,
+                                             .from = is_root ? &recv : NULL,
+                                             .own_bytes = is_root ? 0 : buffer_size(sendbuf)}))
         return;
     if (comm_is_inter(s->view.comm))
-        inter_gather(s, sendbuf, sendcount, sendtype, &recv, root);
+        inter_gather(s, sendbuf, &recv, root);
     else
-        coll_gather(s, sendbuf, sendcount, sendtype, &recv, false, root);
+        coll_gather(s, sendbuf, &recv, false, root);
 }
 
 int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
@@ -159,7 +159,8 @@ int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendt
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    gatherv(&s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
+    gatherv(&s, buffer_of(sendbuf, sendcount, sendtype), recvbuf, recvcounts, displs, recvtype,
+            root);
     return schedule_end(&s);
 }
 
@@ -169,7 +170,8 @@ int mpi_igatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *send
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        gatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
+        gatherv(s, buffer_of(sendbuf, sendcount, sendtype), recvbuf, recvcounts, displs, recvtype,
+                root);
     return coll_request_start(s, ret_request);
 }
 
@@ -181,26 +183,26 @@ int mpi_gatherv_init(const void *sendbuf, MPI_Count sendcount, struct datatype *
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        gatherv(s, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
+        gatherv(s, buffer_of(sendbuf, sendcount, sendtype), recvbuf, recvcounts, displs, recvtype,
+                root);
     return coll_request_persist(s, ret_request);
 }
 
-static void scatter(struct schedule *s, const void *sendbuf, MPI_Count sendcount,
-                    struct datatype *sendtype, void *recvbuf, MPI_Count recvcount,
-                    struct datatype *recvtype, int root)
+static void scatter(struct schedule *s, struct buffer sendbuf, struct buffer recvbuf, int root)
 {
     bool is_root = s->view.rank == root;
     if (check_is_on(s) &&
         !check_calls(s, &(struct check_call){.kind = CHECK_SCATTER,
                                              .root = root,
-                                             .count = is_root ? sendcount : recvcount,
-                                             .type = is_root ? sendtype : recvtype}))
+                                             .count = is_root ? sendbuf.count : recvbuf.count,
+                                             .type = is_root ? sendbuf.type : recvbuf.type}))
         return;
-    struct blocks send = {.buf = (void *)sendbuf, .type = sendtype, .count = sendcount};
+    struct blocks send = {
+        .buf = (void *)sendbuf.base, .type = sendbuf.type, .count = sendbuf.count};
     if (comm_is_inter(s->view.comm))
-        inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
+        inter_scatter(s, &send, recvbuf, root);
     else
-        coll_scatter(s, &send, true, recvbuf, recvcount, recvtype, root);
+        coll_scatter(s, &send, true, recvbuf, root);
 }
 
 int mpi_scatter(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
@@ -208,7 +210,8 @@ int mpi_scatter(const void *sendbuf, MPI_Count sendcount, struct datatype *sendt
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    scatter(&s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+    scatter(&s, buffer_of(sendbuf, sendcount, sendtype), buffer_of(recvbuf, recvcount, recvtype),
+            root);
     return schedule_end(&s);
 }
 
@@ -218,7 +221,8 @@ int mpi_iscatter(const void *sendbuf, MPI_Count sendcount, struct datatype *send
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        scatter(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+        scatter(s, buffer_of(sendbuf, sendcount, sendtype), buffer_of(recvbuf, recvcount, recvtype),
+                root);
     return coll_request_start(s, ret_request);
 }
 
@@ -229,28 +233,28 @@ int mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, struct datatype *
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        scatter(s, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+        scatter(s, buffer_of(sendbuf, sendcount, sendtype), buffer_of(recvbuf, recvcount, recvtype),
+                root);
     return coll_request_persist(s, ret_request);
 }
 
 static void scatterv(struct schedule *s, const void *sendbuf, struct intvec sendcounts,
-                     struct intvec displs, struct datatype *sendtype, void *recvbuf,
-                     MPI_Count recvcount, struct datatype *recvtype, int root)
+                     struct intvec displs, struct datatype *sendtype, struct buffer recvbuf,
+                     int root)
 {
     struct blocks send = {
         .buf = (void *)sendbuf, .type = sendtype, .counts = sendcounts, .displs = displs};
     bool is_root = s->view.rank == root;
     if (check_is_on(s) &&
-        !check_calls(s,
-                     &(struct check_call){.kind = CHECK_SCATTERV,
-                                          .root = root,
-                                          .to = is_root ? &send : NULL,
-                                          .own_bytes = is_root ? 0 : recvcount * recvtype->size}))
+        !check_calls(s, &(struct check_call){.kind = CHECK_SCATTERV,
+                                             .root = root,
+                                             .to = is_root ? &send : NULL,
+                                             .own_bytes = is_root ? 0 : buffer_size(recvbuf)}))
         return;
     if (comm_is_inter(s->view.comm))
-        inter_scatter(s, &send, recvbuf, recvcount, recvtype, root);
+        inter_scatter(s, &send, recvbuf, root);
     else
-        coll_scatter(s, &send, false, recvbuf, recvcount, recvtype, root);
+        coll_scatter(s, &send, false, recvbuf, root);
 }
 
 int mpi_scatterv(const void *sendbuf, struct intvec sendcounts, struct intvec displs,
@@ -259,7 +263,8 @@ int mpi_scatterv(const void *sendbuf, struct intvec sendcounts, struct intvec di
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
-    scatterv(&s, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root);
+    scatterv(&s, sendbuf, sendcounts, displs, sendtype, buffer_of(recvbuf, recvcount, recvtype),
+             root);
     return schedule_end(&s);
 }
 
@@ -270,7 +275,8 @@ int mpi_iscatterv(const void *sendbuf, struct intvec sendcounts, struct intvec d
 {
     struct schedule *s = schedule_new(comm, coll_next_nonblocking_tag(comm));
     if (s)
-        scatterv(s, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root);
+        scatterv(s, sendbuf, sendcounts, displs, sendtype, buffer_of(recvbuf, recvcount, recvtype),
+                 root);
     return coll_request_start(s, ret_request);
 }
 
@@ -282,6 +288,7 @@ int mpi_scatterv_init(const void *sendbuf, struct intvec sendcounts, struct intv
     (void)info; /* no hints are known for collectives */
     struct schedule *s = schedule_new(comm, coll_next_persistent_tag(comm));
     if (s)
-        scatterv(s, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root);
+        scatterv(s, sendbuf, sendcounts, displs, sendtype, buffer_of(recvbuf, recvcount, recvtype),
+                 root);
     return coll_request_persist(s, ret_request);
 }

@@ -149,7 +149,7 @@ CLIENT_PART(context_here, context_first, .init = context_part_init);
 void context_vote(struct schedule *s, struct context_try *t)
 {
     if (!comm_is_inter(s->view.comm)) {
-        coll_allreduce(s, MPI_IN_PLACE, t->vote, 1, datatype_predefined(VOTE_TYPE),
+        coll_allreduce(s, MPI_IN_PLACE, buffer_of(t->vote, 1, datatype_predefined(VOTE_TYPE)),
                        &context_here->combine_op);
         return;
     }
@@ -158,15 +158,15 @@ void context_vote(struct schedule *s, struct context_try *t)
     struct comm *local = s->view.comm->local_comm;
     struct schedule_view inter =
         schedule_enter(s, (struct schedule_view){local, local->rank, local->size, NULL});
-    coll_reduce(s, local->rank == 0 ? MPI_IN_PLACE : t->vote, t->vote, 2, type, band, 0);
+    coll_reduce(s, local->rank == 0 ? MPI_IN_PLACE : t->vote, buffer_of(t->vote, 2, type), band, 0);
     schedule_leave(s, inter);
     if (local->rank == 0) {
         uint64_t *remote = schedule_temp(s, sizeof t->vote);
-        schedule_sendrecv(s, t->vote, 2, type, 0, remote, 2, type, 0);
-        schedule_reduce(s, remote, t->vote, 2, type, band);
+        schedule_sendrecv(s, buffer_of(t->vote, 2, type), 0, buffer_of(remote, 2, type), 0);
+        schedule_reduce(s, remote, buffer_of(t->vote, 2, type), band);
     }
     schedule_enter(s, (struct schedule_view){local, local->rank, local->size, NULL});
-    coll_bcast(s, t->vote, 2, type, 0);
+    coll_bcast(s, buffer_of(t->vote, 2, type), 0);
     schedule_leave(s, inter);
 }
 

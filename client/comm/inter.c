@@ -24,9 +24,9 @@ struct bridge {
 static void cross(struct bridge *b, const int *mine, int n_mine, int *theirs, int n_theirs)
 {
     if (b->leads)
-        schedule_sendrecv(&b->leaders, mine, n_mine, b->int_type, b->remote_leader, theirs,
-                          n_theirs, b->int_type, b->remote_leader);
-    coll_bcast(&b->local, theirs, n_theirs, b->int_type, b->local_leader);
+        schedule_sendrecv(&b->leaders, buffer_of(mine, n_mine, b->int_type), b->remote_leader,
+                          buffer_of(theirs, n_theirs, b->int_type), b->remote_leader);
+    coll_bcast(&b->local, buffer_of(theirs, n_theirs, b->int_type), b->local_leader);
 }
 
 static int error_of(const struct bridge *b)
@@ -66,15 +66,15 @@ static int agree(struct bridge *b, int tag, uint32_t *ret_id)
     context_begin(&t, UINT32_MAX, tag);
     do {
         context_offer(&t);
-        coll_allreduce(&b->local, MPI_IN_PLACE, t.vote, 2, type, band);
+        coll_allreduce(&b->local, MPI_IN_PLACE, buffer_of(t.vote, 2, type), band);
         if (b->leads) {
             uint64_t remote[2] = {0, 0};
-            schedule_sendrecv(&b->leaders, t.vote, 2, type, b->remote_leader, remote, 2, type,
-                              b->remote_leader);
+            schedule_sendrecv(&b->leaders, buffer_of(t.vote, 2, type), b->remote_leader,
+                              buffer_of(remote, 2, type), b->remote_leader);
             t.vote[0] &= remote[0];
             t.vote[1] &= remote[1];
         }
-        coll_bcast(&b->local, t.vote, 2, type, b->local_leader);
+        coll_bcast(&b->local, buffer_of(t.vote, 2, type), b->local_leader);
         rc = error_of(b) ? error_of(b) : context_settle(&t);
     } while (rc == CONTEXT_AGAIN);
     if (rc)
@@ -202,10 +202,11 @@ int mpi_intercomm_merge(struct comm *intercomm, int high, struct comm **ret_newi
     uint32_t id = 0;
     schedule_begin(&s, intercomm, coll_next_tag(intercomm));
     if (local->rank == 0)
-        schedule_sendrecv(&s, &high, 1, int_type, 0, &remote_high, 1, int_type, 0);
+        schedule_sendrecv(&s, buffer_of(&high, 1, int_type), 0,
+                          buffer_of(&remote_high, 1, int_type), 0);
     struct schedule_view inter =
         schedule_enter(&s, (struct schedule_view){local, local->rank, local->size, NULL});
-    coll_bcast(&s, &remote_high, 1, int_type, 0);
+    coll_bcast(&s, buffer_of(&remote_high, 1, int_type), 0);
     schedule_leave(&s, inter);
     int err = s.err ? s.err : context_agree(&s, &id);
     int end = schedule_end(&s);

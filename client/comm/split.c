@@ -68,15 +68,15 @@ static void gather_from_all(struct schedule *s, const int *mine, int n_ints, int
     struct comm *comm = s->view.comm;
     struct blocks local = {.buf = all, .type = datatype_predefined(MPI_INT), .count = n_ints};
     if (!comm_is_inter(comm)) {
-        coll_allgather(s, mine, n_ints, local.type, &local);
+        coll_allgather(s, buffer_of(mine, n_ints, local.type), &local);
         return;
     }
     struct blocks remote = local;
     remote.buf = all + (size_t)comm->size * (size_t)n_ints;
-    inter_allgather(s, mine, n_ints, local.type, &remote);
+    inter_allgather(s, buffer_of(mine, n_ints, local.type), &remote);
     struct schedule_view inter =
         schedule_enter(s, (struct schedule_view){comm->local_comm, comm->rank, comm->size, NULL});
-    coll_allgather(s, mine, n_ints, local.type, &local);
+    coll_allgather(s, buffer_of(mine, n_ints, local.type), &local);
     schedule_leave(s, inter);
 }
 

@@ -87,7 +87,7 @@ static int gather_row(struct schedule *s, const int *row, int n, int *rows, cons
                          .type = datatype_predefined(MPI_INT),
                          .counts = intvec_of_int(counts),
                          .displs = intvec_of_int(w->first)};
-    coll_allgather(s, row, n, all.type, &all);
+    coll_allgather(s, buffer_of(row, n, all.type), &all);
     return s->err;
 }
 
@@ -109,7 +109,7 @@ static int gather_graph(struct comm *comm, const struct adjacency *a, bool weigh
     struct schedule s;
     struct blocks pairs = {.buf = degrees, .type = datatype_predefined(MPI_INT), .count = 2};
     schedule_begin(&s, comm, coll_next_tag(comm));
-    coll_allgather(&s, mine, 2, pairs.type, &pairs);
+    coll_allgather(&s, buffer_of(mine, 2, pairs.type), &pairs);
     long long total = 0;
     for (size_t i = 0; i < size; i++) {
         w->first[i] = (int)(total <= MAX_GATHERED ? total : 0);

@@ -22,14 +22,12 @@ static void exchange(struct schedule *s, const struct blocks *send, bool send_sa
     for (int k = 0; k < topo->n_in; k++) {
         int i = topo->kind == MPI_CART ? k ^ 1 : k;
         if (topo->in[i] != MPI_PROC_NULL && blocks_bytes(recv, i) > 0)
-            schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i),
-                           topo->in[i]);
+            schedule_irecv(s, blocks_buffer(recv, i), topo->in[i]);
     }
     for (int i = 0; i < topo->n_out; i++) {
         int block = send_same ? 0 : i;
         if (topo->out[i] != MPI_PROC_NULL && blocks_bytes(send, block) > 0)
-            schedule_isend(s, blocks_at(send, block), blocks_count(send, block),
-                           blocks_type(send, block), topo->out[i]);
+            schedule_isend(s, blocks_buffer(send, block), topo->out[i]);
     }
     schedule_wait(s);
 }

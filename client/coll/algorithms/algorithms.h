@@ -13,34 +13,26 @@
 
 void barrier_dissemination(struct schedule *s);
 
-void bcast_binomial(struct schedule *s, void *buf, MPI_Count count, struct datatype *type,
-                    int root);
-void bcast_scatter_allgather(struct schedule *s, void *buf, MPI_Count count, struct datatype *type,
-                             int root);
-void bcast_pipeline(struct schedule *s, void *buf, MPI_Count count, struct datatype *type,
-                    int root);
+void bcast_binomial(struct schedule *s, struct buffer buf, int root);
+void bcast_scatter_allgather(struct schedule *s, struct buffer buf, int root);
+void bcast_pipeline(struct schedule *s, struct buffer buf, int root);
 
-void gather_binomial(struct schedule *s, const void *send, MPI_Count send_count,
-                     struct datatype *send_type, const struct blocks *recv, int root);
-void gather_linear(struct schedule *s, const void *send, MPI_Count send_count,
-                   struct datatype *send_type, const struct blocks *recv, int root);
-void scatter_binomial(struct schedule *s, const struct blocks *send, void *recv,
-                      MPI_Count recv_count, struct datatype *recv_type, int root);
-void scatter_linear(struct schedule *s, const struct blocks *send, void *recv, MPI_Count recv_count,
-                    struct datatype *recv_type, int root);
+void gather_binomial(struct schedule *s, struct buffer send, const struct blocks *recv, int root);
+void gather_linear(struct schedule *s, struct buffer send, const struct blocks *recv, int root);
+void scatter_binomial(struct schedule *s, const struct blocks *send, struct buffer recv, int root);
+void scatter_linear(struct schedule *s, const struct blocks *send, struct buffer recv, int root);
 
 /* Reductions keep the order of operands unless the name's comment says that the operation must be
  * commutative. In place is resolved: `send` and `recv` may be the same address. */
-void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                     struct datatype *type, struct op *op, int root);
-void reduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                         struct datatype *type, struct op *op, int root);
-void allreduce_recursive_doubling(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                                  struct datatype *type, struct op *op);
-void allreduce_rabenseifner(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                            struct datatype *type, struct op *op);
-void allreduce_ring(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                    struct datatype *type, struct op *op);
+void reduce_binomial(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                     int root);
+void reduce_rabenseifner(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                         int root);
+void allreduce_recursive_doubling(struct schedule *s, const void *send, struct buffer recv,
+                                  struct op *op);
+void allreduce_rabenseifner(struct schedule *s, const void *send, struct buffer recv,
+                            struct op *op);
+void allreduce_ring(struct schedule *s, const void *send, struct buffer recv, struct op *op);
 
 /* `recv` holds the own block already. */
 void allgather_recursive_doubling(struct schedule *s, const struct blocks *recv);
@@ -58,7 +50,7 @@ void reduce_scatter_pairwise(struct schedule *s, const void *send, void *recv,
 void reduce_scatter_by_root(struct schedule *s, const void *send, void *recv,
                             const struct blocks *counts, struct op *op);
 
-void scan_doubling(struct schedule *s, const void *send, void *result, MPI_Count count,
-                   struct datatype *type, struct op *op, bool inclusive);
+void scan_doubling(struct schedule *s, const void *send, struct buffer result, struct op *op,
+                   bool inclusive);
 
 #endif

@@ -18,17 +18,16 @@ void allgather_bruck(struct schedule *s, const struct blocks *recv)
     for (int i = 0; i < size; i++)
         at[i + 1] = at[i] + blocks_bytes(recv, (rank + i) % size);
     unsigned char *packed = schedule_temp(s, (size_t)at[size]);
-    schedule_copy(s, blocks_at(recv, rank), blocks_count(recv, rank), recv->type, packed, at[1],
-                  coll_byte());
+    schedule_copy(s, blocks_buffer(recv, rank), buffer_of_bytes(packed, at[1]));
     for (int have = 1; have < size; have *= 2) {
         int n = have < size - have ? have : size - have;
-        schedule_sendrecv(s, packed, at[n], coll_byte(), (rank - have + size) % size,
-                          packed + at[have], at[have + n] - at[have], coll_byte(),
+        schedule_sendrecv(s, buffer_of_bytes(packed, at[n]), (rank - have + size) % size,
+                          buffer_of_bytes(packed + at[have], at[have + n] - at[have]),
                           (rank + have) % size);
     }
     for (int i = 1; i < size; i++) {
         int block = (rank + i) % size;
-        schedule_copy(s, packed + at[i], at[i + 1] - at[i], coll_byte(), blocks_at(recv, block),
-                      blocks_count(recv, block), recv->type);
+        schedule_copy(s, buffer_of_bytes(packed + at[i], at[i + 1] - at[i]),
+                      blocks_buffer(recv, block));
     }
 }

@@ -12,7 +12,7 @@ void allgather_recursive_doubling(struct schedule *s, const struct blocks *recv)
     int rank = s->view.rank, size = s->view.size;
     for (int mask = 1; mask < size; mask *= 2) {
         int peer = rank ^ mask, mine = rank & ~(mask - 1), theirs = peer & ~(mask - 1);
-        schedule_sendrecv(s, blocks_at(recv, mine), mask * recv->count, recv->type, peer,
-                          blocks_at(recv, theirs), mask * recv->count, recv->type, peer);
+        schedule_sendrecv(s, buffer_of(blocks_at(recv, mine), mask * recv->count, recv->type), peer,
+                          buffer_of(blocks_at(recv, theirs), mask * recv->count, recv->type), peer);
     }
 }

@@ -14,7 +14,6 @@ void allgather_ring(struct schedule *s, const struct blocks *recv)
     int to = (rank + 1) % size, from = (rank - 1 + size) % size;
     for (int k = 0; k < size - 1; k++) {
         int out = (rank - k + size) % size, in = (rank - k - 1 + size) % size;
-        schedule_sendrecv(s, blocks_at(recv, out), blocks_count(recv, out), recv->type, to,
-                          blocks_at(recv, in), blocks_count(recv, in), recv->type, from);
+        schedule_sendrecv(s, blocks_buffer(recv, out), to, blocks_buffer(recv, in), from);
     }
 }

@@ -10,36 +10,36 @@
 #include "client/coll/algorithms/algorithms.h"
 #include "client/coll/algorithms/fold.h"
 
-void allreduce_recursive_doubling(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                                  struct datatype *type, struct op *op)
+void allreduce_recursive_doubling(struct schedule *s, const void *send, struct buffer recv,
+                                  struct op *op)
 {
     int rank = s->view.rank;
     struct fold f = fold_of(s);
     int partner = fold_partner(&f, rank);
     if (f.rank < 0) {
-        schedule_send(s, send, count, type, partner);
-        schedule_recv(s, recv, count, type, partner);
+        schedule_send(s, buffer_like(recv, send), partner);
+        schedule_recv(s, recv, partner);
         return;
     }
-    void *acc = recv, *other = schedule_temp_typed(s, count, type);
-    schedule_copy(s, send, count, type, acc, count, type);
+    void *acc = recv.base, *other = schedule_temp_typed(s, recv.count, recv.type);
+    schedule_copy(s, buffer_like(recv, send), buffer_like(recv, acc));
     if (partner >= 0) {
-        schedule_recv(s, other, count, type, partner);
-        schedule_reduce(s, other, acc, count, type, op);
+        schedule_recv(s, buffer_like(recv, other), partner);
+        schedule_reduce(s, other, buffer_like(recv, acc), op);
     }
     for (int mask = 1; mask < f.pof2; mask *= 2) {
         int peer = fold_back(&f, f.rank ^ mask);
-        schedule_sendrecv(s, acc, count, type, peer, other, count, type, peer);
+        schedule_sendrecv(s, buffer_like(recv, acc), peer, buffer_like(recv, other), peer);
         if (peer < rank) {
-            schedule_reduce(s, other, acc, count, type, op);
+            schedule_reduce(s, other, buffer_like(recv, acc), op);
         } else {
-            schedule_reduce(s, acc, other, count, type, op);
+            schedule_reduce(s, acc, buffer_like(recv, other), op);
             void *swap = acc;
             acc = other;
             other = swap;
         }
     }
     if (partner >= 0)
-        schedule_send(s, acc, count, type, partner);
-    schedule_copy(s, acc, count, type, recv, count, type);
+        schedule_send(s, buffer_like(recv, acc), partner);
+    schedule_copy(s, buffer_like(recv, acc), recv);
 }

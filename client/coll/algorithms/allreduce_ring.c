@@ -20,30 +20,32 @@ static MPI_Count length_of(MPI_Count count, int size, int i)
     return count / size + (i < count % size);
 }
 
-void allreduce_ring(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                    struct datatype *type, struct op *op)
+void allreduce_ring(struct schedule *s, const void *send, struct buffer recv, struct op *op)
 {
     int rank = s->view.rank, size = s->view.size;
     int to = (rank + 1) % size, from = (rank - 1 + size) % size;
     /* Not in place, every block is received where its result goes and meets the own operand there:
      * no copy. */
-    bool in_place = send == recv;
-    void *spare = in_place ? schedule_temp_typed(s, length_of(count, size, 0), type) : NULL;
+    bool in_place = send == recv.base;
+    void *spare =
+        in_place ? schedule_temp_typed(s, length_of(recv.count, size, 0), recv.type) : NULL;
     for (int k = 0; k < size - 1; k++) {
         int out = (rank - k + size) % size, in = (rank - k - 1 + size) % size;
-        MPI_Count at_out = first_of(count, size, out), at_in = first_of(count, size, in);
-        MPI_Count n_in = length_of(count, size, in);
-        void *acc = datatype_at(type, recv, at_in);
-        schedule_sendrecv(s, datatype_at(type, k == 0 ? send : recv, at_out),
-                          length_of(count, size, out), type, to, in_place ? spare : acc, n_in, type,
-                          from);
-        schedule_reduce(s, in_place ? spare : datatype_at(type, send, at_in), acc, n_in, type, op);
+        MPI_Count at_out = first_of(recv.count, size, out), at_in = first_of(recv.count, size, in);
+        MPI_Count n_in = length_of(recv.count, size, in);
+        void *acc = datatype_at(recv.type, recv.base, at_in);
+        schedule_sendrecv(s,
+                          buffer_of(datatype_at(recv.type, k == 0 ? send : recv.base, at_out),
+                                    length_of(recv.count, size, out), recv.type),
+                          to, buffer_of(in_place ? spare : acc, n_in, recv.type), from);
+        schedule_reduce(s, in_place ? spare : datatype_at(recv.type, send, at_in),
+                        buffer_of(acc, n_in, recv.type), op);
     }
     for (int k = 0; k < size - 1; k++) {
         int out = (rank - k + 1 + size) % size, in = (rank - k + size) % size;
-        schedule_sendrecv(s, datatype_at(type, recv, first_of(count, size, out)),
-                          length_of(count, size, out), type, to,
-                          datatype_at(type, recv, first_of(count, size, in)),
-                          length_of(count, size, in), type, from);
+        schedule_sendrecv(
+            s, buffer_part(recv, first_of(recv.count, size, out), length_of(recv.count, size, out)),
+            to, buffer_part(recv, first_of(recv.count, size, in), length_of(recv.count, size, in)),
+            from);
     }
 }

@@ -17,27 +17,28 @@ void alltoall_bruck(struct schedule *s, const struct blocks *send, const struct 
     if (s->broken)
         return;
     /* rotated[i]: the block for the rank i above */
-    schedule_copy(s, blocks_at(send, rank), (size - rank) * send->count, send->type, rotated,
-                  (size - rank) * n, coll_byte());
+    schedule_copy(s, buffer_of(blocks_at(send, rank), (size - rank) * send->count, send->type),
+                  buffer_of_bytes(rotated, (size - rank) * n));
     if (rank > 0)
-        schedule_copy(s, send->buf, rank * send->count, send->type, rotated + (size - rank) * n,
-                      rank * n, coll_byte());
+        schedule_copy(s, buffer_of(send->buf, rank * send->count, send->type),
+                      buffer_of_bytes(rotated + (size - rank) * n, rank * n));
     for (int bit = 1; bit < size; bit *= 2) {
         MPI_Count n_out = 0;
         for (int i = 0; i < size; i++)
             if (i & bit)
-                schedule_copy(s, rotated + i * n, n, coll_byte(), out + n_out++ * n, n,
-                              coll_byte());
-        schedule_sendrecv(s, out, n_out * n, coll_byte(), (rank + bit) % size, in, n_out * n,
-                          coll_byte(), (rank - bit + size) % size);
+                schedule_copy(s, buffer_of_bytes(rotated + i * n, n),
+                              buffer_of_bytes(out + n_out++ * n, n));
+        schedule_sendrecv(s, buffer_of_bytes(out, n_out * n), (rank + bit) % size,
+                          buffer_of_bytes(in, n_out * n), (rank - bit + size) % size);
         n_out = 0;
         for (int i = 0; i < size; i++)
             if (i & bit)
-                schedule_copy(s, in + n_out++ * n, n, coll_byte(), rotated + i * n, n, coll_byte());
+                schedule_copy(s, buffer_of_bytes(in + n_out++ * n, n),
+                              buffer_of_bytes(rotated + i * n, n));
     }
     for (int i = 0; i < size; i++) {
         int from = (rank - i + size) % size;
-        schedule_copy(s, rotated + i * n, n, coll_byte(), blocks_at(recv, from), recv->count,
-                      recv->type);
+        schedule_copy(s, buffer_of_bytes(rotated + i * n, n),
+                      buffer_of(blocks_at(recv, from), recv->count, recv->type));
     }
 }

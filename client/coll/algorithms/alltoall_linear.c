@@ -18,14 +18,12 @@ void alltoall_linear(struct schedule *s, const struct blocks *send, const struct
         for (int k = start; k < end; k++) {
             int from = (rank - k + size) % size;
             if (blocks_bytes(recv, from) > 0)
-                schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from),
-                               blocks_type(recv, from), from);
+                schedule_irecv(s, blocks_buffer(recv, from), from);
         }
         for (int k = start; k < end; k++) {
             int to = (rank + k) % size;
             if (blocks_bytes(send, to) > 0)
-                schedule_isend(s, blocks_at(send, to), blocks_count(send, to),
-                               blocks_type(send, to), to);
+                schedule_isend(s, blocks_buffer(send, to), to);
         }
         if (start == 1)
             own_block_copy(s, send, recv);

@@ -18,9 +18,13 @@ void alltoall_pairwise(struct schedule *s, const struct blocks *send, const stru
         if (blocks_bytes(recv, from) == 0)
             from = -1;
         schedule_sendrecv(
-            s, to < 0 ? NULL : blocks_at(send, to), to < 0 ? 0 : blocks_count(send, to),
-            to < 0 ? coll_byte() : blocks_type(send, to), to,
-            from < 0 ? NULL : blocks_at(recv, from), from < 0 ? 0 : blocks_count(recv, from),
-            from < 0 ? coll_byte() : blocks_type(recv, from), from);
+            s,
+            buffer_of(to < 0 ? NULL : blocks_at(send, to), to < 0 ? 0 : blocks_count(send, to),
+                      to < 0 ? datatype_predefined(MPI_BYTE) : blocks_type(send, to)),
+            to,
+            buffer_of(from < 0 ? NULL : blocks_at(recv, from),
+                      from < 0 ? 0 : blocks_count(recv, from),
+                      from < 0 ? datatype_predefined(MPI_BYTE) : blocks_type(recv, from)),
+            from);
     }
 }

@@ -11,6 +11,6 @@ void barrier_dissemination(struct schedule *s)
 {
     int rank = s->view.rank, size = s->view.size;
     for (int distance = 1; distance < size; distance *= 2)
-        schedule_sendrecv(s, NULL, 0, coll_byte(), (rank + distance) % size, NULL, 0, coll_byte(),
-                          (rank - distance + size) % size);
+        schedule_sendrecv(s, buffer_of_bytes(NULL, 0), (rank + distance) % size,
+                          buffer_of_bytes(NULL, 0), (rank - distance + size) % size);
 }

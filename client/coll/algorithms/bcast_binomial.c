@@ -7,7 +7,7 @@
  */
 #include "client/coll/algorithms/algorithms.h"
 
-void bcast_binomial(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+void bcast_binomial(struct schedule *s, struct buffer buf, int root)
 {
     int size = s->view.size;
     int relative = (s->view.rank - root + size) % size;
@@ -15,14 +15,14 @@ void bcast_binomial(struct schedule *s, void *buf, MPI_Count count, struct datat
     while (mask < size && !(relative & mask))
         mask *= 2;
     if (relative)
-        schedule_recv(s, buf, count, type, (relative - mask + root) % size);
+        schedule_recv(s, buf, (relative - mask + root) % size);
     mask /= 2;
     if (mask == 1 && relative + 1 < size) { /* one child: no request */
-        schedule_send(s, buf, count, type, (relative + 1 + root) % size);
+        schedule_send(s, buf, (relative + 1 + root) % size);
         return;
     }
     for (; mask > 0; mask /= 2)
         if (relative + mask < size)
-            schedule_isend(s, buf, count, type, (relative + mask + root) % size);
+            schedule_isend(s, buf, (relative + mask + root) % size);
     schedule_wait(s);
 }

@@ -13,23 +13,23 @@
  * second-level cache. */
 #define SEGMENT_BYTES (128 * 1024)
 
-void bcast_pipeline(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+void bcast_pipeline(struct schedule *s, struct buffer buf, int root)
 {
-    MPI_Count n_bytes = count * type->size;
+    MPI_Count n_bytes = buffer_size(buf);
     int size = s->view.size, relative = (s->view.rank - root + size) % size;
     int from = relative ? (s->view.rank - 1 + size) % size : -1;
     int to = relative + 1 < size ? (s->view.rank + 1) % size : -1;
-    bool dense = datatype_is_run(type, count);
+    bool dense = datatype_is_run(buf.type, buf.count);
     unsigned char *bytes =
-        dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)n_bytes);
+        dense ? datatype_run_start(buf.type, buf.base) : schedule_temp(s, (size_t)n_bytes);
     if (!dense && !relative)
-        schedule_copy(s, buf, count, type, bytes, n_bytes, coll_byte());
+        schedule_copy(s, buf, buffer_of_bytes(bytes, n_bytes));
     /* Two receives are always posted and at most two sends under way; ids, oldest first. */
     MPI_Count posted = 0;
     int in_flight[2] = {-1, -1}, sent[2] = {-1, -1};
     for (int i = 0; i < 2 && posted < n_bytes; i++) {
         MPI_Count n = n_bytes - posted < SEGMENT_BYTES ? n_bytes - posted : SEGMENT_BYTES;
-        in_flight[i] = schedule_irecv(s, bytes + posted, n, coll_byte(), from);
+        in_flight[i] = schedule_irecv(s, buffer_of_bytes(bytes + posted, n), from);
         posted += n;
     }
     for (MPI_Count at = 0; at < n_bytes; at += SEGMENT_BYTES) {
@@ -39,14 +39,14 @@ void bcast_pipeline(struct schedule *s, void *buf, MPI_Count count, struct datat
         in_flight[1] = -1;
         if (posted < n_bytes) {
             MPI_Count next = n_bytes - posted < SEGMENT_BYTES ? n_bytes - posted : SEGMENT_BYTES;
-            in_flight[1] = schedule_irecv(s, bytes + posted, next, coll_byte(), from);
+            in_flight[1] = schedule_irecv(s, buffer_of_bytes(bytes + posted, next), from);
             posted += next;
         }
         schedule_wait_one(s, sent[0]);
         sent[0] = sent[1];
-        sent[1] = schedule_isend(s, bytes + at, n, coll_byte(), to);
+        sent[1] = schedule_isend(s, buffer_of_bytes(bytes + at, n), to);
     }
     schedule_wait(s);
     if (!dense && relative)
-        schedule_copy(s, bytes, n_bytes, coll_byte(), buf, count, type);
+        schedule_copy(s, buffer_of_bytes(bytes, n_bytes), buf);
 }

@@ -37,7 +37,7 @@ static void spread(struct schedule *s, const struct cut *cut)
         int end = relative + mask < size ? relative + mask : size;
         MPI_Count n = cut_bytes(cut, relative, end);
         if (n > 0)
-            schedule_recv(s, cut->bytes + cut_first(cut, relative), n, coll_byte(),
+            schedule_recv(s, buffer_of_bytes(cut->bytes + cut_first(cut, relative), n),
                           (relative - mask + cut->root) % size);
     }
     for (mask /= 2; mask > 0; mask /= 2) {
@@ -46,7 +46,7 @@ static void spread(struct schedule *s, const struct cut *cut)
             continue;
         MPI_Count n = cut_bytes(cut, child, end);
         if (n > 0)
-            schedule_isend(s, cut->bytes + cut_first(cut, child), n, coll_byte(),
+            schedule_isend(s, buffer_of_bytes(cut->bytes + cut_first(cut, child), n),
                            (child + cut->root) % size);
     }
     schedule_wait(s);
@@ -58,23 +58,23 @@ static void pass_round(struct schedule *s, const struct cut *cut)
     int to = (s->view.rank + 1) % size, from = (s->view.rank - 1 + size) % size;
     for (int k = 0; k < size - 1; k++) {
         int out = (relative - k + size) % size, in = (relative - k - 1 + size) % size;
-        schedule_sendrecv(s, cut->bytes + cut_first(cut, out), cut_bytes(cut, out, out + 1),
-                          coll_byte(), to, cut->bytes + cut_first(cut, in),
-                          cut_bytes(cut, in, in + 1), coll_byte(), from);
+        schedule_sendrecv(
+            s, buffer_of_bytes(cut->bytes + cut_first(cut, out), cut_bytes(cut, out, out + 1)), to,
+            buffer_of_bytes(cut->bytes + cut_first(cut, in), cut_bytes(cut, in, in + 1)), from);
     }
 }
 
-void bcast_scatter_allgather(struct schedule *s, void *buf, MPI_Count count, struct datatype *type,
-                             int root)
+void bcast_scatter_allgather(struct schedule *s, struct buffer buf, int root)
 {
-    struct cut cut = {.n_bytes = count * type->size, .root = root};
-    bool dense = datatype_is_run(type, count);
+    struct cut cut = {.n_bytes = buffer_size(buf), .root = root};
+    bool dense = datatype_is_run(buf.type, buf.count);
     cut.block_bytes = (cut.n_bytes + s->view.size - 1) / s->view.size;
-    cut.bytes = dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)cut.n_bytes);
+    cut.bytes =
+        dense ? datatype_run_start(buf.type, buf.base) : schedule_temp(s, (size_t)cut.n_bytes);
     if (!dense && s->view.rank == root)
-        schedule_copy(s, buf, count, type, cut.bytes, cut.n_bytes, coll_byte());
+        schedule_copy(s, buf, buffer_of_bytes(cut.bytes, cut.n_bytes));
     spread(s, &cut);
     pass_round(s, &cut);
     if (!dense && s->view.rank != root)
-        schedule_copy(s, cut.bytes, cut.n_bytes, coll_byte(), buf, count, type);
+        schedule_copy(s, buffer_of_bytes(cut.bytes, cut.n_bytes), buf);
 }

@@ -10,13 +10,12 @@
  * match queue. */
 #define WINDOW 64
 
-void gather_linear(struct schedule *s, const void *send, MPI_Count send_count,
-                   struct datatype *send_type, const struct blocks *recv, int root)
+void gather_linear(struct schedule *s, struct buffer send, const struct blocks *recv, int root)
 {
     int rank = s->view.rank, size = s->view.size;
     if (rank != root) {
-        if (send_count * send_type->size > 0)
-            schedule_send(s, send, send_count, send_type, root);
+        if (buffer_size(send) > 0)
+            schedule_send(s, send, root);
         return;
     }
     int under_way = 0;
@@ -24,13 +23,11 @@ void gather_linear(struct schedule *s, const void *send, MPI_Count send_count,
         int from = (root + k) % size;
         if (blocks_bytes(recv, from) == 0)
             continue;
-        schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from),
-                       from);
+        schedule_irecv(s, blocks_buffer(recv, from), from);
         if (++under_way % WINDOW == 0)
             schedule_wait(s);
     }
-    if (send != MPI_IN_PLACE)
-        schedule_copy(s, send, send_count, send_type, blocks_at(recv, root),
-                      blocks_count(recv, root), blocks_type(recv, root));
+    if (send.base != MPI_IN_PLACE)
+        schedule_copy(s, send, blocks_buffer(recv, root));
     schedule_wait(s);
 }

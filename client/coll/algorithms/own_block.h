@@ -9,8 +9,7 @@ static inline void own_block_copy(struct schedule *s, const struct blocks *send,
                                   const struct blocks *recv)
 {
     int rank = s->view.rank;
-    schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank),
-                  blocks_at(recv, rank), blocks_count(recv, rank), blocks_type(recv, rank));
+    schedule_copy(s, blocks_buffer(send, rank), blocks_buffer(recv, rank));
 }
 
 #endif

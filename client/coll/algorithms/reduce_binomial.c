@@ -10,17 +10,17 @@
 #include "client/coll/algorithms/algorithms.h"
 
 /* Sends the tree's result from its top to the root where they differ. */
-static void hand_to_root(struct schedule *s, const void *result, void *recv, MPI_Count count,
-                         struct datatype *type, int top, int root)
+static void hand_to_root(struct schedule *s, const void *result, struct buffer recv, int top,
+                         int root)
 {
     if (s->view.rank == top)
-        schedule_send(s, result, count, type, root);
+        schedule_send(s, buffer_like(recv, result), root);
     else if (s->view.rank == root)
-        schedule_recv(s, recv, count, type, top);
+        schedule_recv(s, recv, top);
 }
 
-void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                     struct datatype *type, struct op *op, int root)
+void reduce_binomial(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                     int root)
 {
     int rank = s->view.rank, size = s->view.size, top = op->commutative ? root : 0;
     int relative = (rank - top + size) % size, n_children = 0, mask = 1;
@@ -29,12 +29,13 @@ void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count
     const void *acc = send;
     if (n_children > 0) {
         bool into_recv = relative == 0 && rank == root;
-        bool clash = into_recv && send == recv &&
+        bool clash = into_recv && send == recv.base &&
                      n_children % 2; /* the first receive would overwrite the operand */
-        void *last = into_recv ? recv : schedule_temp_typed(s, count, type);
-        void *other = n_children > 1 || clash ? schedule_temp_typed(s, count, type) : NULL;
+        void *last = into_recv ? recv.base : schedule_temp_typed(s, recv.count, recv.type);
+        void *other =
+            n_children > 1 || clash ? schedule_temp_typed(s, recv.count, recv.type) : NULL;
         if (clash) {
-            schedule_copy(s, send, count, type, other, count, type);
+            schedule_copy(s, buffer_like(recv, send), buffer_like(recv, other));
             acc = other;
         }
         int left = n_children;
@@ -42,13 +43,13 @@ void reduce_binomial(struct schedule *s, const void *send, void *recv, MPI_Count
             if (relative + bit >= size)
                 continue;
             void *into = --left % 2 ? other : last;
-            schedule_recv(s, into, count, type, (relative + bit + top) % size);
-            schedule_reduce(s, acc, into, count, type, op);
+            schedule_recv(s, buffer_like(recv, into), (relative + bit + top) % size);
+            schedule_reduce(s, acc, buffer_like(recv, into), op);
             acc = into;
         }
     }
     if (relative)
-        schedule_send(s, acc, count, type, (relative - mask + top) % size);
+        schedule_send(s, buffer_like(recv, acc), (relative - mask + top) % size);
     if (top != root)
-        hand_to_root(s, acc, recv, count, type, top, root);
+        hand_to_root(s, acc, recv, top, root);
 }

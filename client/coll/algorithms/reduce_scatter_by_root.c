@@ -19,7 +19,7 @@ void reduce_scatter_by_root(struct schedule *s, const void *send, void *recv,
         if (s->broken)
             return;
     }
-    coll_reduce(s, send, whole.buf, count, counts->type, op, 0);
-    coll_scatter(s, &whole, !counts->counts.base, recv, blocks_count(counts, rank), counts->type,
-                 0);
+    coll_reduce(s, send, buffer_of(whole.buf, count, counts->type), op, 0);
+    coll_scatter(s, &whole, !counts->counts.base,
+                 buffer_of(recv, blocks_count(counts, rank), counts->type), 0);
 }

@@ -25,17 +25,17 @@ void reduce_scatter_halving(struct schedule *s, const void *send, void *recv,
     struct fold f = fold_of(s);
     int partner = fold_partner(&f, rank);
     if (f.rank < 0) {
-        schedule_send(s, send, count, type, partner);
+        schedule_send(s, buffer_of(send, count, type), partner);
         if (blocks_count(counts, rank) > 0)
-            schedule_recv(s, recv, blocks_count(counts, rank), type, partner);
+            schedule_recv(s, buffer_of(recv, blocks_count(counts, rank), type), partner);
         return;
     }
     void *acc = schedule_temp_typed(s, count, type),
          *received = schedule_temp_typed(s, count, type);
-    schedule_copy(s, send, count, type, acc, count, type);
+    schedule_copy(s, buffer_of(send, count, type), buffer_of(acc, count, type));
     if (partner >= 0) {
-        schedule_recv(s, received, count, type, partner);
-        schedule_reduce(s, received, acc, count, type, op);
+        schedule_recv(s, buffer_of(received, count, type), partner);
+        schedule_reduce(s, received, buffer_of(acc, count, type), op);
     }
     int low = 0, high = f.pof2; /* new ranks among which this one still is */
     for (int distance = f.pof2 / 2; distance > 0; distance /= 2) {
@@ -45,18 +45,21 @@ void reduce_scatter_halving(struct schedule *s, const void *send, void *recv,
         MPI_Count a = first_of(counts, &f, low), b = first_of(counts, &f, middle),
                   c = first_of(counts, &f, high);
         MPI_Count kept = upper ? b : a, n_kept = upper ? c - b : b - a, given = upper ? a : b;
-        schedule_sendrecv(s, datatype_at(type, acc, given), upper ? b - a : c - b, type, peer,
-                          datatype_at(type, received, kept), n_kept, type, peer);
-        schedule_reduce(s, datatype_at(type, received, kept), datatype_at(type, acc, kept), n_kept,
-                        type, op);
+        schedule_sendrecv(s, buffer_of(datatype_at(type, acc, given), upper ? b - a : c - b, type),
+                          peer, buffer_of(datatype_at(type, received, kept), n_kept, type), peer);
+        schedule_reduce(s, datatype_at(type, received, kept),
+                        buffer_of(datatype_at(type, acc, kept), n_kept, type), op);
         if (upper)
             low = middle;
         else
             high = middle;
     }
     if (partner >= 0 && blocks_count(counts, partner) > 0)
-        schedule_send(s, datatype_at(type, acc, blocks_first(counts, partner)),
-                      blocks_count(counts, partner), type, partner);
+        schedule_send(s,
+                      buffer_of(datatype_at(type, acc, blocks_first(counts, partner)),
+                                blocks_count(counts, partner), type),
+                      partner);
     MPI_Count n = blocks_count(counts, rank);
-    schedule_copy(s, datatype_at(type, acc, blocks_first(counts, rank)), n, type, recv, n, type);
+    schedule_copy(s, buffer_of(datatype_at(type, acc, blocks_first(counts, rank)), n, type),
+                  buffer_of(recv, n, type));
 }

@@ -17,13 +17,15 @@ void reduce_scatter_pairwise(struct schedule *s, const void *send, void *recv,
     void *acc = send == recv ? schedule_temp_typed(s, n, type)
                              : recv; /* in place: block 0 is still to be sent */
     void *received = schedule_temp_typed(s, n, type);
-    schedule_copy(s, datatype_at(type, send, blocks_first(counts, rank)), n, type, acc, n, type);
+    schedule_copy(s, buffer_of(datatype_at(type, send, blocks_first(counts, rank)), n, type),
+                  buffer_of(acc, n, type));
     for (int k = 1; k < size; k++) {
         int to = (rank + k) % size, from = (rank - k + size) % size;
         MPI_Count n_out = blocks_count(counts, to);
-        schedule_sendrecv(s, datatype_at(type, send, blocks_first(counts, to)), n_out, type,
-                          n_out ? to : -1, received, n, type, n ? from : -1);
-        schedule_reduce(s, received, acc, n, type, op);
+        schedule_sendrecv(s,
+                          buffer_of(datatype_at(type, send, blocks_first(counts, to)), n_out, type),
+                          n_out ? to : -1, buffer_of(received, n, type), n ? from : -1);
+        schedule_reduce(s, received, buffer_of(acc, n, type), op);
     }
-    schedule_copy(s, acc, n, type, recv, n, type);
+    schedule_copy(s, buffer_of(acc, n, type), buffer_of(recv, n, type));
 }

@@ -10,29 +10,30 @@
 #include "client/coll/algorithms/algorithms.h"
 
 /* `result` gets the operands of all ranks below (and, if inclusive, this one's). */
-void scan_doubling(struct schedule *s, const void *send, void *result, MPI_Count count,
-                   struct datatype *type, struct op *op, bool inclusive)
+void scan_doubling(struct schedule *s, const void *send, struct buffer result, struct op *op,
+                   bool inclusive)
 {
     int rank = s->view.rank, size = s->view.size;
-    void *block = schedule_temp_typed(s, count, type), *other = schedule_temp_typed(s, count, type);
+    void *block = schedule_temp_typed(s, result.count, result.type),
+         *other = schedule_temp_typed(s, result.count, result.type);
     bool has_result = inclusive;
-    schedule_copy(s, send, count, type, block, count, type);
+    schedule_copy(s, buffer_like(result, send), buffer_like(result, block));
     if (inclusive)
-        schedule_copy(s, send, count, type, result, count, type);
+        schedule_copy(s, buffer_like(result, send), result);
     for (int mask = 1; mask < size; mask *= 2) {
         int peer = rank ^ mask;
         if (peer >= size)
             continue;
-        schedule_sendrecv(s, block, count, type, peer, other, count, type, peer);
+        schedule_sendrecv(s, buffer_like(result, block), peer, buffer_like(result, other), peer);
         if (peer < rank) {
             if (has_result)
-                schedule_reduce(s, other, result, count, type, op);
+                schedule_reduce(s, other, result, op);
             else
-                schedule_copy(s, other, count, type, result, count, type);
+                schedule_copy(s, buffer_like(result, other), result);
             has_result = true;
-            schedule_reduce(s, other, block, count, type, op);
+            schedule_reduce(s, other, buffer_like(result, block), op);
         } else {
-            schedule_reduce(s, block, other, count, type, op);
+            schedule_reduce(s, block, buffer_like(result, other), op);
             void *swap = block;
             block = other;
             other = swap;

@@ -8,13 +8,12 @@
 
 #define WINDOW 64 /* sends of the root under way at a time, as in gather_linear.c */
 
-void scatter_linear(struct schedule *s, const struct blocks *send, void *recv, MPI_Count recv_count,
-                    struct datatype *recv_type, int root)
+void scatter_linear(struct schedule *s, const struct blocks *send, struct buffer recv, int root)
 {
     int rank = s->view.rank, size = s->view.size;
     if (rank != root) {
-        if (recv_count * recv_type->size > 0)
-            schedule_recv(s, recv, recv_count, recv_type, root);
+        if (buffer_size(recv) > 0)
+            schedule_recv(s, recv, root);
         return;
     }
     int under_way = 0;
@@ -22,12 +21,11 @@ void scatter_linear(struct schedule *s, const struct blocks *send, void *recv, M
         int to = (root + k) % size;
         if (blocks_bytes(send, to) == 0)
             continue;
-        schedule_isend(s, blocks_at(send, to), blocks_count(send, to), blocks_type(send, to), to);
+        schedule_isend(s, blocks_buffer(send, to), to);
         if (++under_way % WINDOW == 0)
             schedule_wait(s);
     }
-    if (recv != MPI_IN_PLACE)
-        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root),
-                      recv, recv_count, recv_type);
+    if (recv.base != MPI_IN_PLACE)
+        schedule_copy(s, blocks_buffer(send, root), recv);
     schedule_wait(s);
 }

@@ -20,43 +20,42 @@ void shared_barrier(struct schedule *s)
 {
     struct shared sh = shared_begin(s);
     int rank = s->view.rank, size = s->view.size;
-    schedule_put(s, &sh, NULL, 0, coll_byte(), -1);
+    schedule_put(s, &sh, buffer_of_bytes(NULL, 0), -1);
     for (int k = 1; k < size; k++)
         schedule_await(s, &sh, (rank + k) % size);
     schedule_finish(s, &sh);
 }
 
-static void bcast_part(struct schedule *s, void *buf, MPI_Count count, struct datatype *type,
-                       int root)
+static void bcast_part(struct schedule *s, struct buffer buf, int root)
 {
     struct shared sh = shared_begin(s);
     if (s->view.rank == root)
-        schedule_put(s, &sh, buf, count, type, -1);
+        schedule_put(s, &sh, buf, -1);
     else
-        schedule_get(s, &sh, root, SHARED_WHOLE, buf, count, type);
+        schedule_get(s, &sh, root, SHARED_WHOLE, buf);
     schedule_finish(s, &sh);
 }
 
 /* The root copies once, everybody else once, segment by segment; the root runs ahead as far as its
  * cell has room. */
-void shared_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+void shared_bcast(struct schedule *s, struct buffer buf, int root)
 {
-    MPI_Count n_bytes = count * type->size, segment = segment_bytes();
+    MPI_Count n_bytes = buffer_size(buf), segment = segment_bytes();
     bool is_root = s->view.rank == root;
     if (n_bytes <= segment) {
-        bcast_part(s, buf, count, type, root);
+        bcast_part(s, buf, root);
         return;
     }
-    bool dense = datatype_is_run(type, count);
+    bool dense = datatype_is_run(buf.type, buf.count);
     unsigned char *bytes =
-        dense ? datatype_run_start(type, buf) : schedule_temp(s, (size_t)n_bytes);
+        dense ? datatype_run_start(buf.type, buf.base) : schedule_temp(s, (size_t)n_bytes);
     if (!dense && is_root)
-        schedule_copy(s, buf, count, type, bytes, n_bytes, coll_byte());
+        schedule_copy(s, buf, buffer_of_bytes(bytes, n_bytes));
     for (MPI_Count at = 0; at < n_bytes; at += segment)
-        bcast_part(s, bytes + at, n_bytes - at < segment ? n_bytes - at : segment, coll_byte(),
+        bcast_part(s, buffer_of_bytes(bytes + at, n_bytes - at < segment ? n_bytes - at : segment),
                    root);
     if (!dense && !is_root)
-        schedule_copy(s, bytes, n_bytes, coll_byte(), buf, count, type);
+        schedule_copy(s, buffer_of_bytes(bytes, n_bytes), buf);
 }
 
 /* In the v and w forms the two ranks of a pair know the size of their block and nobody else does:
@@ -76,34 +75,32 @@ static MPI_Count short_block(const struct schedule *s)
 }
 
 /* Every other rank publishes for the root. */
-void shared_gather(struct schedule *s, const void *send, MPI_Count send_count,
-                   struct datatype *send_type, const struct blocks *recv, bool uniform, int root)
+void shared_gather(struct schedule *s, struct buffer send, const struct blocks *recv, bool uniform,
+                   int root)
 {
     struct shared sh = shared_begin(s);
     int rank = s->view.rank, size = s->view.size;
     MPI_Count most = uniform ? INT64_MAX : short_block(s);
     if (rank != root) {
-        MPI_Count n = send_count * send_type->size;
+        MPI_Count n = buffer_size(send);
         bool shows = n <= most;
         if (n > 0 && shows)
-            schedule_put(s, &sh, send, send_count, send_type, root);
+            schedule_put(s, &sh, send, root);
         schedule_finish(s, &sh);
         if (!shows)
-            schedule_send(s, send, send_count, send_type, root);
+            schedule_send(s, send, root);
         return;
     }
     for (int i = 0; i < size; i++)
         if (i != root && !uniform && blocks_bytes(recv, i) > most)
-            schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), i);
-    if (send != MPI_IN_PLACE)
-        schedule_copy(s, send, send_count, send_type, blocks_at(recv, root),
-                      blocks_count(recv, root), blocks_type(recv, root));
+            schedule_irecv(s, blocks_buffer(recv, i), i);
+    if (send.base != MPI_IN_PLACE)
+        schedule_copy(s, send, blocks_buffer(recv, root));
     shared_look_ahead(s, &sh);
     for (int i = 0; i < size; i++) {
         MPI_Count n = blocks_bytes(recv, i);
         if (i != root && n > 0 && n <= most)
-            schedule_get(s, &sh, i, SHARED_WHOLE, blocks_at(recv, i), blocks_count(recv, i),
-                         blocks_type(recv, i));
+            schedule_get(s, &sh, i, SHARED_WHOLE, blocks_buffer(recv, i));
     }
     schedule_finish(s, &sh);
     schedule_wait(s);
@@ -117,8 +114,7 @@ static void put_equal_pieces(struct schedule *s, const struct shared *sh, const 
     schedule_claim(s, sh, s->view.size * longest);
     for (int i = 0; i < s->view.size; i++)
         if (i != s->view.rank)
-            schedule_fill(s, i * longest, blocks_at(send, i), blocks_count(send, i),
-                          blocks_type(send, i));
+            schedule_fill(s, i * longest, blocks_buffer(send, i));
     schedule_publish(s, sh, -1);
 }
 
@@ -149,7 +145,8 @@ static void put_pieces(struct schedule *s, const struct shared *sh, const struct
         sum += n;
     }
     if (longest <= most && is_one_run(send, size)) {
-        schedule_put(s, sh, blocks_at(send, 0), size * blocks_count(send, 0), send->type, -1);
+        schedule_put(s, sh, buffer_of(blocks_at(send, 0), size * blocks_count(send, 0), send->type),
+                     -1);
         return;
     }
     if (longest <= most && size * longest <= sum + size * (MPI_Count)sizeof(uint32_t)) {
@@ -168,45 +165,42 @@ static void put_pieces(struct schedule *s, const struct shared *sh, const struct
     }
     schedule_claim(s, sh,
                    at % size ? at : at + 1); /* an undivided length says that there is a table */
-    schedule_fill(s, 0, table, (MPI_Count)((size_t)size * sizeof *table), coll_byte());
+    schedule_fill(s, 0, buffer_of_bytes(table, (MPI_Count)((size_t)size * sizeof *table)));
     for (int i = 0; i < size; i++) {
         MPI_Count n = blocks_bytes(send, i);
         if (i != s->view.rank && n > 0 && n <= most)
-            schedule_fill(s, table[i], blocks_at(send, i), blocks_count(send, i),
-                          blocks_type(send, i));
+            schedule_fill(s, table[i], blocks_buffer(send, i));
     }
     schedule_publish(s, sh, -1);
 }
 
 /* The root publishes everybody's block. */
-void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
-                    MPI_Count recv_count, struct datatype *recv_type, int root)
+void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform, struct buffer recv,
+                    int root)
 {
     struct shared sh = shared_begin(s);
     int rank = s->view.rank, size = s->view.size;
     MPI_Count most = uniform ? INT64_MAX : short_block(s);
     if (rank != root) {
-        MPI_Count n = recv_count * recv_type->size;
+        MPI_Count n = buffer_size(recv);
         bool shown = n <= most;
         if (n > 0 && shown)
-            schedule_get(s, &sh, root, uniform ? rank * n : SHARED_PIECES(size), recv, recv_count,
-                         recv_type);
+            schedule_get(s, &sh, root, uniform ? rank * n : SHARED_PIECES(size), recv);
         schedule_finish(s, &sh);
         if (!shown)
-            schedule_recv(s, recv, recv_count, recv_type, root);
+            schedule_recv(s, recv, root);
         return;
     }
     if (uniform)
-        schedule_put(s, &sh, send->buf, size * send->count, send->type, -1);
+        schedule_put(s, &sh, buffer_of(send->buf, size * send->count, send->type), -1);
     else
         put_pieces(s, &sh, send);
     schedule_finish(s, &sh);
     for (int i = 0; i < size; i++)
         if (i != root && !uniform && blocks_bytes(send, i) > most)
-            schedule_isend(s, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i), i);
-    if (recv != MPI_IN_PLACE)
-        schedule_copy(s, blocks_at(send, root), blocks_count(send, root), blocks_type(send, root),
-                      recv, recv_count, recv_type);
+            schedule_isend(s, blocks_buffer(send, i), i);
+    if (recv.base != MPI_IN_PLACE)
+        schedule_copy(s, blocks_buffer(send, root), recv);
     schedule_wait(s);
 }
 
@@ -216,12 +210,11 @@ void shared_allgather(struct schedule *s, const struct blocks *recv)
     struct shared sh = shared_begin(s);
     int rank = s->view.rank, size = s->view.size;
     if (blocks_bytes(recv, rank) > 0)
-        schedule_put(s, &sh, blocks_at(recv, rank), blocks_count(recv, rank), recv->type, -1);
+        schedule_put(s, &sh, blocks_buffer(recv, rank), -1);
     for (int k = 1; k < size; k++) {
         int from = (rank + k) % size;
         if (blocks_bytes(recv, from) > 0)
-            schedule_get(s, &sh, from, SHARED_WHOLE, blocks_at(recv, from),
-                         blocks_count(recv, from), recv->type);
+            schedule_get(s, &sh, from, SHARED_WHOLE, blocks_buffer(recv, from));
     }
     schedule_finish(s, &sh);
 }
@@ -235,30 +228,27 @@ void shared_alltoall(struct schedule *s, const struct blocks *send, const struct
     bool regular = !recv->counts.base;
     MPI_Count most = regular ? INT64_MAX : short_block(s);
     if (regular) {
-        schedule_put(s, &sh, send->buf, size * send->count, send->type, -1);
+        schedule_put(s, &sh, buffer_of(send->buf, size * send->count, send->type), -1);
     } else {
         for (int k = 1; k < size; k++) {
             int from = (rank - k + size) % size;
             if (blocks_bytes(recv, from) > most)
-                schedule_irecv(s, blocks_at(recv, from), blocks_count(recv, from),
-                               blocks_type(recv, from), from);
+                schedule_irecv(s, blocks_buffer(recv, from), from);
         }
         put_pieces(s, &sh, send);
         for (int k = 1; k < size; k++) {
             int to = (rank + k) % size;
             if (blocks_bytes(send, to) > most)
-                schedule_isend(s, blocks_at(send, to), blocks_count(send, to),
-                               blocks_type(send, to), to);
+                schedule_isend(s, blocks_buffer(send, to), to);
         }
     }
-    schedule_copy(s, blocks_at(send, rank), blocks_count(send, rank), blocks_type(send, rank),
-                  blocks_at(recv, rank), blocks_count(recv, rank), blocks_type(recv, rank));
+    schedule_copy(s, blocks_buffer(send, rank), blocks_buffer(recv, rank));
     for (int k = 1; k < size; k++) {
         int from = (rank + k) % size;
         MPI_Count n = blocks_bytes(recv, from);
         if (n > 0 && n <= most)
             schedule_get(s, &sh, from, regular ? rank * n : SHARED_PIECES(size),
-                         blocks_at(recv, from), blocks_count(recv, from), blocks_type(recv, from));
+                         blocks_buffer(recv, from));
     }
     schedule_finish(s, &sh);
     schedule_wait(s);

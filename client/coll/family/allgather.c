@@ -5,13 +5,11 @@
 #include "client/coll/hierarchy/hierarchy.h"
 #include "client/coll/node/node.h"
 
-void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count,
-                    struct datatype *send_type, const struct blocks *recv)
+void coll_allgather(struct schedule *s, struct buffer send, const struct blocks *recv)
 {
     int rank = s->view.rank, size = s->view.size;
-    if (send != MPI_IN_PLACE)
-        schedule_copy(s, send, send_count, send_type, blocks_at(recv, rank),
-                      blocks_count(recv, rank), recv->type);
+    if (send.base != MPI_IN_PLACE)
+        schedule_copy(s, send, blocks_buffer(recv, rank));
     MPI_Count total_bytes = blocks_first(recv, size) * recv->type->size;
     if (size == 1 || total_bytes == 0)
         return;

@@ -5,36 +5,35 @@
 #include "client/coll/hierarchy/hierarchy.h"
 #include "client/coll/node/node.h"
 
-void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                    struct datatype *type, struct op *op)
+void coll_allreduce(struct schedule *s, const void *send, struct buffer recv, struct op *op)
 {
-    MPI_Count n_bytes = count * type->size;
-    if (count == 0)
+    MPI_Count n_bytes = buffer_size(recv);
+    if (recv.count == 0)
         return;
     if (send == MPI_IN_PLACE)
-        send = recv;
+        send = recv.base;
     if (s->view.size == 1) {
-        schedule_copy(s, send, count, type, recv, count, type);
+        schedule_copy(s, buffer_like(recv, send), recv);
         return;
     }
     switch (select_algorithm(SELECT_ALLREDUCE, s, n_bytes, op->commutative)) {
     case ALLREDUCE_NODES:
-        hierarchy_allreduce(s, hierarchy_nodes(s), send, recv, count, type, op);
+        hierarchy_allreduce(s, hierarchy_nodes(s), send, recv, op);
         break;
     case ALLREDUCE_NETWORKS:
-        hierarchy_allreduce(s, hierarchy_networks(s), send, recv, count, type, op);
+        hierarchy_allreduce(s, hierarchy_networks(s), send, recv, op);
         break;
     case ALLREDUCE_SHARED:
-        shared_allreduce(s, send, recv, count, type, op);
+        shared_allreduce(s, send, recv, op);
         break;
     case ALLREDUCE_RABENSEIFNER:
-        allreduce_rabenseifner(s, send, recv, count, type, op);
+        allreduce_rabenseifner(s, send, recv, op);
         break;
     case ALLREDUCE_RING:
-        allreduce_ring(s, send, recv, count, type, op);
+        allreduce_ring(s, send, recv, op);
         break;
     default:
-        allreduce_recursive_doubling(s, send, recv, count, type, op);
+        allreduce_recursive_doubling(s, send, recv, op);
         break;
     }
 }

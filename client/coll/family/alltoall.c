@@ -22,9 +22,8 @@ static void set_aside(struct schedule *s, const struct blocks *recv, struct bloc
     if (s->broken)
         return;
     for (int i = 0; i < size; i++)
-        schedule_copy(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i),
-                      packed + displs[i], counts[i], coll_byte());
-    *ret_send = (struct blocks){.buf = packed, .type = coll_byte()};
+        schedule_copy(s, blocks_buffer(recv, i), buffer_of_bytes(packed + displs[i], counts[i]));
+    *ret_send = (struct blocks){.buf = packed, .type = datatype_predefined(MPI_BYTE)};
     if (recv->counts.base) {
         ret_send->counts = intvec_of_count(counts);
         ret_send->displs = intvec_of_count(displs);

@@ -25,11 +25,6 @@ static struct coll_state coll_first;
 static struct coll_state *coll_here = &coll_first;
 CLIENT_PART(coll_here, coll_first);
 
-struct datatype *coll_byte(void)
-{
-    return datatype_predefined(MPI_BYTE);
-}
-
 struct coll_comm *coll_comm_of(struct comm *comm)
 {
     if (!comm->coll)

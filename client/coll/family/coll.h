@@ -77,40 +77,33 @@ static inline int coll_group_tag(int user_tag)
 
 void coll_init(void);
 
-struct datatype *coll_byte(void); /* MPI_BYTE */
-
 void coll_barrier(struct schedule *s);
-void coll_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root);
+void coll_bcast(struct schedule *s, struct buffer buf, int root);
 
 /* send: MPI_IN_PLACE at the root means that its block is in recv already. `recv` counts at the root
  * only. `uniform` (gather, scatter): every rank's block has the same number of bytes and so every
  * rank knows all sizes. */
-void coll_gather(struct schedule *s, const void *send, MPI_Count send_count,
-                 struct datatype *send_type, const struct blocks *recv, bool uniform, int root);
-void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
-                  MPI_Count recv_count, struct datatype *recv_type, int root);
+void coll_gather(struct schedule *s, struct buffer send, const struct blocks *recv, bool uniform,
+                 int root);
+void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, struct buffer recv,
+                  int root);
 
 /* MPI_IN_PLACE: the own block is in recv already. */
-void coll_allgather(struct schedule *s, const void *send, MPI_Count send_count,
-                    struct datatype *send_type, const struct blocks *recv);
+void coll_allgather(struct schedule *s, struct buffer send, const struct blocks *recv);
 
 /* In place: send == NULL, data is taken from recv. */
 void coll_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv);
 
 /* send MPI_IN_PLACE: (at the root of reduce) the operand is in recv. recv counts at the root
  * only. */
-void coll_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                 struct datatype *type, struct op *op, int root);
-void coll_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                    struct datatype *type, struct op *op);
+void coll_reduce(struct schedule *s, const void *send, struct buffer recv, struct op *op, int root);
+void coll_allreduce(struct schedule *s, const void *send, struct buffer recv, struct op *op);
 /* counts: elements for each rank. MPI_IN_PLACE: all operands are in recv, the result at its
  * start. */
 void coll_reduce_scatter(struct schedule *s, const void *send, void *recv,
                          const struct blocks *counts, struct op *op);
-void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count,
-               struct datatype *type, struct op *op);
-void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                 struct datatype *type, struct op *op);
+void coll_scan(struct schedule *s, const void *send, struct buffer recv, struct op *op);
+void coll_exscan(struct schedule *s, const void *send, struct buffer recv, struct op *op);
 
 /* Helpers for the algorithms. */
 

@@ -5,33 +5,32 @@
 #include "client/coll/hierarchy/hierarchy.h"
 #include "client/coll/node/node.h"
 
-void coll_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                 struct datatype *type, struct op *op, int root)
+void coll_reduce(struct schedule *s, const void *send, struct buffer recv, struct op *op, int root)
 {
-    MPI_Count n_bytes = count * type->size;
-    if (count == 0)
+    MPI_Count n_bytes = buffer_size(recv);
+    if (recv.count == 0)
         return;
     if (send == MPI_IN_PLACE)
-        send = recv;
+        send = recv.base;
     if (s->view.size == 1) {
-        schedule_copy(s, send, count, type, recv, count, type);
+        schedule_copy(s, buffer_like(recv, send), recv);
         return;
     }
     switch (select_algorithm(SELECT_REDUCE, s, n_bytes, op->commutative)) {
     case REDUCE_NODES:
-        hierarchy_reduce(s, hierarchy_nodes(s), send, recv, count, type, op, root);
+        hierarchy_reduce(s, hierarchy_nodes(s), send, recv, op, root);
         break;
     case REDUCE_NETWORKS:
-        hierarchy_reduce(s, hierarchy_networks(s), send, recv, count, type, op, root);
+        hierarchy_reduce(s, hierarchy_networks(s), send, recv, op, root);
         break;
     case REDUCE_SHARED:
-        shared_reduce(s, send, recv, count, type, op, root);
+        shared_reduce(s, send, recv, op, root);
         break;
     case REDUCE_RABENSEIFNER:
-        reduce_rabenseifner(s, send, recv, count, type, op, root);
+        reduce_rabenseifner(s, send, recv, op, root);
         break;
     default:
-        reduce_binomial(s, send, recv, count, type, op, root);
+        reduce_binomial(s, send, recv, op, root);
         break;
     }
 }

@@ -15,7 +15,8 @@ void coll_reduce_scatter(struct schedule *s, const void *send, void *recv,
     if (send == MPI_IN_PLACE)
         send = recv;
     if (size == 1) {
-        schedule_copy(s, send, count, counts->type, recv, count, counts->type);
+        schedule_copy(s, buffer_of(send, count, counts->type),
+                      buffer_of(recv, count, counts->type));
         return;
     }
     switch (

@@ -6,40 +6,38 @@
 #include "client/coll/hierarchy/noncommutative.h"
 #include "client/coll/node/node.h"
 
-static void scan(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                 struct datatype *type, struct op *op, bool inclusive)
+static void scan(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                 bool inclusive)
 {
-    if (count == 0)
+    if (recv.count == 0)
         return;
     if (send == MPI_IN_PLACE)
-        send = recv;
-    switch (select_algorithm(SELECT_SCAN, s, count * type->size, op->commutative)) {
+        send = recv.base;
+    switch (select_algorithm(SELECT_SCAN, s, buffer_size(recv), op->commutative)) {
     case SCAN_NODES:
-        ordered_scan(s, hierarchy_nodes(s), send, recv, count, type, op, inclusive);
+        noncommutative_scan(s, hierarchy_nodes(s), send, recv, op, inclusive);
         break;
     case SCAN_NETWORKS:
-        ordered_scan(s, hierarchy_networks(s), send, recv, count, type, op, inclusive);
+        noncommutative_scan(s, hierarchy_networks(s), send, recv, op, inclusive);
         break;
     case SCAN_SHARED:
         if (inclusive)
-            shared_scan(s, send, recv, count, type, op);
+            shared_scan(s, send, recv, op);
         else
-            shared_exscan(s, send, recv, count, type, op);
+            shared_exscan(s, send, recv, op);
         break;
     default:
-        scan_doubling(s, send, recv, count, type, op, inclusive);
+        scan_doubling(s, send, recv, op, inclusive);
         break;
     }
 }
 
-void coll_scan(struct schedule *s, const void *send, void *recv, MPI_Count count,
-               struct datatype *type, struct op *op)
+void coll_scan(struct schedule *s, const void *send, struct buffer recv, struct op *op)
 {
-    scan(s, send, recv, count, type, op, true);
+    scan(s, send, recv, op, true);
 }
 
-void coll_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                 struct datatype *type, struct op *op)
+void coll_exscan(struct schedule *s, const void *send, struct buffer recv, struct op *op)
 {
-    scan(s, send, recv, count, type, op, false);
+    scan(s, send, recv, op, false);
 }

@@ -5,30 +5,30 @@
 #include "client/coll/hierarchy/hierarchy.h"
 #include "client/coll/node/node.h"
 
-void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
-                  MPI_Count recv_count, struct datatype *recv_type, int root)
+void coll_scatter(struct schedule *s, const struct blocks *send, bool uniform, struct buffer recv,
+                  int root)
 {
     MPI_Count n_bytes = 0;
     if (uniform) {
-        n_bytes = recv == MPI_IN_PLACE ? blocks_bytes(send, root) : recv_count * recv_type->size;
+        n_bytes = recv.base == MPI_IN_PLACE ? blocks_bytes(send, root) : buffer_size(recv);
         if (n_bytes == 0)
             return;
     }
     switch (select_algorithm(SELECT_SCATTER, s, n_bytes, uniform)) {
     case SCATTER_NODES:
-        hierarchy_scatter(s, hierarchy_nodes(s), send, recv, recv_count, recv_type, root);
+        hierarchy_scatter(s, hierarchy_nodes(s), send, recv, root);
         break;
     case SCATTER_NETWORKS:
-        hierarchy_scatter(s, hierarchy_networks(s), send, recv, recv_count, recv_type, root);
+        hierarchy_scatter(s, hierarchy_networks(s), send, recv, root);
         break;
     case SCATTER_SHARED:
-        shared_scatter(s, send, uniform, recv, recv_count, recv_type, root);
+        shared_scatter(s, send, uniform, recv, root);
         break;
     case SCATTER_BINOMIAL:
-        scatter_binomial(s, send, recv, recv_count, recv_type, root);
+        scatter_binomial(s, send, recv, root);
         break;
     default:
-        scatter_linear(s, send, recv, recv_count, recv_type, root);
+        scatter_linear(s, send, recv, root);
         break;
     }
 }

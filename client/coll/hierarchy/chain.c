@@ -24,7 +24,7 @@ struct edge {
     int *sent; /* [WINDOW] ids */
 };
 
-struct flood {
+struct chain_plan {
     struct item *items; /* by distance of their nodes, the own node's first */
     int n_items;
     struct edge *edges;
@@ -32,22 +32,22 @@ struct flood {
 };
 
 /* Distances from a node, and behind which edge (-1: none) the others lie. */
-static void measure(const struct span *span, const struct flood *f, int my_node, int *distance,
-                    int *behind)
+static void measure(const struct node_tree *tree, const struct chain_plan *f, int my_node,
+                    int *distance, int *behind)
 {
-    int n_nodes = span->shape->n_nodes,
+    int n_nodes = tree->shape->n_nodes,
         up = f->n_edges - 1; /* the edge to the parent, if there is one */
     for (int i = 0; i < n_nodes; i++)
         distance[i] = behind[i] = -1;
     distance[my_node] = 0;
-    for (int i = my_node; span->parent[i] >= 0; i = span->parent[i]) {
-        distance[span->parent[i]] = distance[i] + 1;
-        behind[span->parent[i]] = up;
+    for (int i = my_node; tree->parent[i] >= 0; i = tree->parent[i]) {
+        distance[tree->parent[i]] = distance[i] + 1;
+        behind[tree->parent[i]] = up;
     }
     for (int i = 0; i < f->n_edges; i++)
         behind[f->edges[i].node] = i;
     for (int i = 0; i < n_nodes; i++) {
-        int node = span->order[i], parent = span->parent[node];
+        int node = tree->order[i], parent = tree->parent[node];
         if (distance[node] >= 0)
             continue;
         distance[node] = distance[parent] + 1;
@@ -70,11 +70,12 @@ static void sort(const int *distance, int n_nodes, int *count, int *sorted)
         sorted[count[distance[i]]++] = i;
 }
 
-static bool find_edges(struct schedule *s, const struct span *span, int my_node, struct flood *f)
+static bool find_edges(struct schedule *s, const struct node_tree *tree, int my_node,
+                       struct chain_plan *f)
 {
-    const struct coll_comm *c = span->shape;
-    int n_children, parent = span->parent[my_node],
-                    *children = span_children(s, span, my_node, &n_children);
+    const struct coll_comm *c = tree->shape;
+    int n_children, parent = tree->parent[my_node],
+                    *children = node_tree_children(s, tree, my_node, &n_children);
     f->edges = schedule_temp(s, ((size_t)n_children + 1) * sizeof(struct edge));
     if (s->broken)
         return false;
@@ -94,21 +95,22 @@ static MPI_Count n_segments(MPI_Count n, MPI_Count segment)
     return n > segment ? (n + segment - 1) / segment : 1;
 }
 
-static bool plan(struct schedule *s, struct levels *levels, const struct flood_blocks *blocks,
-                 const struct datatype *type, struct flood *ret_flood)
+static bool plan(struct schedule *s, struct levels *levels, const struct chain_blocks *blocks,
+                 const struct datatype *type, struct chain_plan *ret_plan)
 {
-    struct flood *f = ret_flood;
-    struct span span;
-    *f = (struct flood){0};
+    struct chain_plan *f = ret_plan;
+    struct node_tree tree;
+    *f = (struct chain_plan){0};
     int n_nodes = levels->shape->n_nodes, my_node = levels->shape->node_of[s->view.rank];
     int *ints = schedule_temp(s, (4 * (size_t)n_nodes + 1) * sizeof(int));
     int *distance = ints, *behind = ints + n_nodes, *sorted = ints + 2 * n_nodes,
         *count = ints + 3 * n_nodes;
     MPI_Count segment = type->size < SEGMENT_BYTES ? SEGMENT_BYTES / type->size : 1, n_items = 0;
-    if (!ints || !span_of_chains(s, levels, levels->nodes[levels->first[levels->centre]], &span) ||
-        !find_edges(s, &span, my_node, f))
+    if (!ints ||
+        !node_tree_of_chains(s, levels, levels->nodes[levels->first[levels->centre]], &tree) ||
+        !find_edges(s, &tree, my_node, f))
         return false;
-    measure(&span, f, my_node, distance, behind);
+    measure(&tree, f, my_node, distance, behind);
     sort(distance, n_nodes, count, sorted);
     for (int i = 0; i < n_nodes; i++)
         n_items += n_segments(blocks->n[i], segment);
@@ -146,18 +148,18 @@ static bool plan(struct schedule *s, struct levels *levels, const struct flood_b
 
 /* What is wanted comes before it is passed on: an item is one place behind its place on the edge
  * that brings it, or more, as the own node's are before it. */
-void flood_gather(struct schedule *s, struct levels *levels, unsigned char *packed,
-                  const struct flood_blocks *blocks)
+void chain_allgather(struct schedule *s, struct levels *levels, unsigned char *packed,
+                     const struct chain_blocks *blocks)
 {
-    struct flood f;
-    if (!plan(s, levels, blocks, coll_byte(), &f))
+    struct chain_plan f;
+    if (!plan(s, levels, blocks, datatype_predefined(MPI_BYTE), &f))
         return;
     for (int step = -AHEAD; step < f.n_steps; step++) {
         for (int i = 0; i < f.n_edges; i++) {
             struct edge *e = &f.edges[i];
             struct item *in = step + AHEAD < e->n_in ? &f.items[e->in[step + AHEAD]] : NULL;
             if (in && in->n > 0)
-                in->id = schedule_irecv(s, packed + in->at, in->n, coll_byte(), e->rank);
+                in->id = schedule_irecv(s, buffer_of_bytes(packed + in->at, in->n), e->rank);
         }
         for (int i = 0; step >= 0 && i < f.n_edges; i++) {
             struct edge *e = &f.edges[i];
@@ -168,7 +170,7 @@ void flood_gather(struct schedule *s, struct levels *levels, unsigned char *pack
             out->id = -1;
             schedule_wait_one(s, e->sent[step % WINDOW]);
             e->sent[step % WINDOW] =
-                schedule_isend(s, packed + out->at, out->n, coll_byte(), e->rank);
+                schedule_isend(s, buffer_of_bytes(packed + out->at, out->n), e->rank);
         }
     }
     schedule_wait(s);
@@ -176,10 +178,10 @@ void flood_gather(struct schedule *s, struct levels *levels, unsigned char *pack
 
 /* The same steps from the last one to the first, what was sent received and what was received sent:
  * what an item takes with it has come in steps before. */
-void flood_reduce(struct schedule *s, struct levels *levels, void *acc,
-                  const struct flood_blocks *blocks, struct datatype *type, struct op *op)
+void chain_reduce_scatter(struct schedule *s, struct levels *levels, void *acc,
+                          const struct chain_blocks *blocks, struct datatype *type, struct op *op)
 {
-    struct flood f;
+    struct chain_plan f;
     MPI_Count longest = 0;
     if (!plan(s, levels, blocks, type, &f))
         return;
@@ -200,7 +202,7 @@ void flood_reduce(struct schedule *s, struct levels *levels, void *acc,
             int from = step - AHEAD, slot = i * n_slots + (from + n_slots) % n_slots;
             const struct item *in = from >= 0 && from < e->n_out ? &f.items[e->out[from]] : NULL;
             if (in && in->n > 0)
-                ids[slot] = schedule_irecv(s, room[slot], in->n, type, e->rank);
+                ids[slot] = schedule_irecv(s, buffer_of(room[slot], in->n, type), e->rank);
         }
         for (int i = 0; i < f.n_edges; i++) {
             struct edge *e = &f.edges[i];
@@ -208,8 +210,8 @@ void flood_reduce(struct schedule *s, struct levels *levels, void *acc,
             if (!out || out->n == 0)
                 continue;
             schedule_wait_one(s, e->sent[step % WINDOW]);
-            e->sent[step % WINDOW] =
-                schedule_isend(s, datatype_at(type, acc, out->at), out->n, type, e->rank);
+            e->sent[step % WINDOW] = schedule_isend(
+                s, buffer_of(datatype_at(type, acc, out->at), out->n, type), e->rank);
         }
         for (int i = 0; i < f.n_edges; i++) {
             struct edge *e = &f.edges[i];
@@ -218,7 +220,8 @@ void flood_reduce(struct schedule *s, struct levels *levels, void *acc,
             if (!in || in->n == 0)
                 continue;
             schedule_wait_one(s, ids[slot]);
-            schedule_reduce(s, room[slot], datatype_at(type, acc, in->at), in->n, type, op);
+            schedule_reduce(s, room[slot], buffer_of(datatype_at(type, acc, in->at), in->n, type),
+                            op);
         }
     }
     schedule_wait(s);

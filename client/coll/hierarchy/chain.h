@@ -3,7 +3,7 @@
  * Long blocks of all nodes to all nodes, and operands for them back, over the tree of networks: for
  * hierarchy_blocks.c.
  *
- * The leaders of the nodes form a tree of chains (span.h). Each passes on what comes from one
+ * The leaders of the nodes form a tree of chains (node_tree.h). Each passes on what comes from one
  * neighbour to all others, nearest blocks first, so that each block crosses each border once and
  * all cards work at the same time, in and out. A reduction goes the same ways backwards: for each
  * node's block, what one side of the tree has is combined on the way to it, blocks for the farthest
@@ -17,16 +17,16 @@
 #include "client/coll/topology/node_groups.h"
 
 /* Of each node, in bytes or elements. */
-struct flood_blocks {
+struct chain_blocks {
     MPI_Count *at, *n; /* [n_nodes] */
 };
 
 /* Called on the leaders of all nodes. The own node's block is in its place. */
-void flood_gather(struct schedule *s, struct levels *levels, unsigned char *packed,
-                  const struct flood_blocks *blocks);
+void chain_allgather(struct schedule *s, struct levels *levels, unsigned char *packed,
+                     const struct chain_blocks *blocks);
 /* acc: this node's operands for all blocks; then its own block is the result. The operation
  * commutes. */
-void flood_reduce(struct schedule *s, struct levels *levels, void *acc,
-                  const struct flood_blocks *blocks, struct datatype *type, struct op *op);
+void chain_reduce_scatter(struct schedule *s, struct levels *levels, void *acc,
+                          const struct chain_blocks *blocks, struct datatype *type, struct op *op);
 
 #endif

@@ -105,14 +105,14 @@ bool place_find(struct schedule *s, struct levels *levels, int root, enum levels
 
 /* Two groups that lead to equally far ends meet as equals: one crossing less than by way of a
  * root. */
-static void meet_as_equals(struct place *p)
+static void place_meet_as_equals(struct place *p)
 {
     p->partner = p->tree->peer;
 }
 
 /* Rank that the entries of the two groups that meet as equals exchange with; -1 on all other
  * ranks. */
-static int partner_of(const struct place *p)
+static int hierarchy_partner(const struct place *p)
 {
     if (p->partner < 0 || !place_is_entry(p))
         return -1;
@@ -124,36 +124,36 @@ static int partner_of(const struct place *p)
 /* ---- barrier ---- */
 
 /* Binomial tree of empty messages towards a place of the view, and back from there. */
-static void collect(struct schedule *s, int top)
+static void hierarchy_collect(struct schedule *s, int top)
 {
     int size = s->view.size, relative = (s->view.rank - top + size) % size;
     for (int mask = 1; mask < size; mask *= 2) {
         if (relative & mask) {
-            schedule_send(s, NULL, 0, coll_byte(), (relative - mask + top) % size);
+            schedule_send(s, buffer_of_bytes(NULL, 0), (relative - mask + top) % size);
             return;
         }
         if (relative + mask < size)
-            schedule_recv(s, NULL, 0, coll_byte(), (relative + mask + top) % size);
+            schedule_recv(s, buffer_of_bytes(NULL, 0), (relative + mask + top) % size);
     }
 }
 
-static void let_go(struct schedule *s, int top)
+static void hierarchy_let_go(struct schedule *s, int top)
 {
     int size = s->view.size, relative = (s->view.rank - top + size) % size, mask = 1;
     while (mask < size && !(relative & mask))
         mask *= 2;
     if (relative)
-        schedule_recv(s, NULL, 0, coll_byte(), (relative - mask + top) % size);
+        schedule_recv(s, buffer_of_bytes(NULL, 0), (relative - mask + top) % size);
     for (mask /= 2; mask > 0; mask /= 2)
         if (relative + mask < size)
-            schedule_send(s, NULL, 0, coll_byte(), (relative + mask + top) % size);
+            schedule_send(s, buffer_of_bytes(NULL, 0), (relative + mask + top) % size);
 }
 
 /* Upwards, then down again. Between groups: 2 height alpha, one less where two groups meet as
  * equals. */
-static void barrier_of_leaders(struct schedule *s, const struct place *p)
+static void hierarchy_barrier_of_leaders(struct schedule *s, const struct place *p)
 {
-    int n_groups = p->levels->n_groups, partner = partner_of(p);
+    int n_groups = p->levels->n_groups, partner = hierarchy_partner(p);
     if (n_groups == 1) {
         schedule_enter(s, p->group);
         coll_barrier(s);
@@ -162,21 +162,21 @@ static void barrier_of_leaders(struct schedule *s, const struct place *p)
     schedule_enter(s, p->whole);
     for (int g = 0; g < n_groups; g++)
         if (place_has_child(p, g))
-            schedule_recv(s, NULL, 0, coll_byte(), place_below(p, g));
+            schedule_recv(s, buffer_of_bytes(NULL, 0), place_below(p, g));
     schedule_enter(s, p->group);
-    collect(s, p->entry);
+    hierarchy_collect(s, p->entry);
     schedule_enter(s, p->whole);
     if (place_is_entry(p) && place_has_parent(p)) {
-        schedule_send(s, NULL, 0, coll_byte(), place_above(p, p->my_group));
-        schedule_recv(s, NULL, 0, coll_byte(), place_above(p, p->my_group));
+        schedule_send(s, buffer_of_bytes(NULL, 0), place_above(p, p->my_group));
+        schedule_recv(s, buffer_of_bytes(NULL, 0), place_above(p, p->my_group));
     }
-    schedule_sendrecv(s, NULL, 0, coll_byte(), partner, NULL, 0, coll_byte(), partner);
+    schedule_sendrecv(s, buffer_of_bytes(NULL, 0), partner, buffer_of_bytes(NULL, 0), partner);
     schedule_enter(s, p->group);
-    let_go(s, p->entry);
+    hierarchy_let_go(s, p->entry);
     schedule_enter(s, p->whole);
     for (int g = 0; g < n_groups; g++)
         if (place_has_child(p, g))
-            schedule_send(s, NULL, 0, coll_byte(), place_below(p, g));
+            schedule_send(s, buffer_of_bytes(NULL, 0), place_below(p, g));
 }
 
 void hierarchy_barrier(struct schedule *s, struct levels *levels)
@@ -184,196 +184,193 @@ void hierarchy_barrier(struct schedule *s, struct levels *levels)
     struct place p;
     if (!place_find(s, levels, -1, LEVELS_PAYLOAD, &p))
         return;
-    meet_as_equals(&p);
+    place_meet_as_equals(&p);
     schedule_enter(s, p.node);
-    collect(s, p.node_leader);
+    hierarchy_collect(s, p.node_leader);
     if (place_leads(&p))
-        barrier_of_leaders(s, &p);
+        hierarchy_barrier_of_leaders(s, &p);
     schedule_enter(s, p.node);
-    let_go(s, p.node_leader);
+    hierarchy_let_go(s, p.node_leader);
     schedule_leave(s, p.whole);
 }
 
 /* ---- broadcast ---- */
 
 /* Elements of a piece. */
-static MPI_Count piece_of(const struct levels *l, MPI_Count count, const struct datatype *type)
+static MPI_Count hierarchy_piece(const struct levels *l, MPI_Count count,
+                                 const struct datatype *type)
 {
     if (l->n_groups == 1 || count * type->size <= SEGMENT_BYTES)
         return count;
     return type->size < SEGMENT_BYTES ? SEGMENT_BYTES / type->size : 1;
 }
 
-static void send_to_children(struct schedule *s, const struct place *p, const void *buf,
-                             MPI_Count count, struct datatype *type)
+static void hierarchy_send_down(struct schedule *s, const struct place *p, struct buffer buf)
 {
     for (int g = 0; g < p->levels->n_groups; g++)
         if (place_has_child(p, g))
-            schedule_isend(s, buf, count, type, place_below(p, g));
+            schedule_isend(s, buf, place_below(p, g));
 }
 
 /* From the entry of the tree's root to all ranks. What crosses a border leaves before what stays in
  * the group. */
-static void pass_down(struct schedule *s, const struct place *p, void *buf, MPI_Count count,
-                      struct datatype *type)
+static void hierarchy_pass_down(struct schedule *s, const struct place *p, struct buffer buf)
 {
     if (place_leads(p)) {
         schedule_enter(s, p->whole);
         if (place_is_entry(p)) {
             if (place_has_parent(p))
-                schedule_recv(s, buf, count, type, place_above(p, p->my_group));
-            send_to_children(s, p, buf, count, type);
+                schedule_recv(s, buf, place_above(p, p->my_group));
+            hierarchy_send_down(s, p, buf);
         }
         schedule_enter(s, p->group);
-        coll_bcast(s, buf, count, type, p->entry);
+        coll_bcast(s, buf, p->entry);
         schedule_enter(s, p->whole);
         if (!place_is_entry(p))
-            send_to_children(s, p, buf, count, type);
+            hierarchy_send_down(s, p, buf);
         schedule_wait(s);
     }
     schedule_enter(s, p->node);
-    coll_bcast(s, buf, count, type, p->node_leader);
+    coll_bcast(s, buf, p->node_leader);
     schedule_leave(s, p->whole);
 }
 
 /* Along the tree, piece by piece. Each border: n beta in one direction; height (alpha + piece beta)
  * until the farthest group begins. */
-void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_Count count,
-                     struct datatype *type, int root)
+void hierarchy_bcast(struct schedule *s, struct levels *levels, struct buffer buf, int root)
 {
     struct place p;
     if (!place_find(s, levels, root, LEVELS_PAYLOAD, &p))
         return;
-    if (chain_suits(levels, count, type)) {
-        chain_bcast(s, &p, buf, count, type);
+    if (pipeline_suits(levels, buf.count, buf.type)) {
+        pipeline_bcast(s, &p, buf);
         return;
     }
-    MPI_Count piece = piece_of(levels, count, type);
-    for (MPI_Count at = 0; at < count; at += piece)
-        pass_down(s, &p, datatype_at(type, buf, at), count - at < piece ? count - at : piece, type);
+    MPI_Count piece = hierarchy_piece(levels, buf.count, buf.type);
+    for (MPI_Count at = 0; at < buf.count; at += piece)
+        hierarchy_pass_down(s, &p, buffer_piece(buf, at, piece));
 }
 
 /* ---- reductions ---- */
 
 /* The operands of everything below each group's entry meet in its acc, and go to its parent. `acc`
- * and `other` have room on leaders. */
-static void pass_up(struct schedule *s, const struct place *p, const void *send, void *acc,
-                    void *other, MPI_Count count, struct datatype *type, struct op *op)
+ * and `other`, of the same length, have room on leaders. */
+static void hierarchy_pass_up(struct schedule *s, const struct place *p, const void *send,
+                              struct buffer acc, void *other, struct op *op)
 {
+    bool stays = place_leads(p) && send == acc.base;
     schedule_enter(s, p->node);
-    coll_reduce(s, place_leads(p) && send == acc ? MPI_IN_PLACE : send, acc, count, type, op,
-                p->node_leader);
+    coll_reduce(s, stays ? MPI_IN_PLACE : send, acc, op, p->node_leader);
     schedule_enter(s, p->whole);
     for (int g = 0; g < p->levels->n_groups; g++) {
         if (!place_has_child(p, g))
             continue;
-        schedule_recv(s, other, count, type, place_below(p, g));
-        schedule_reduce(s, other, acc, count, type, op);
+        schedule_recv(s, buffer_like(acc, other), place_below(p, g));
+        schedule_reduce(s, other, acc, op);
     }
     schedule_enter(s, p->group);
     if (place_leads(p))
-        coll_reduce(s, place_is_entry(p) ? MPI_IN_PLACE : acc, acc, count, type, op, p->entry);
+        coll_reduce(s, place_is_entry(p) ? MPI_IN_PLACE : acc.base, acc, op, p->entry);
     schedule_enter(s, p->whole);
     if (place_is_entry(p) && place_has_parent(p))
-        schedule_send(s, acc, count, type, place_above(p, p->my_group));
+        schedule_send(s, acc, place_above(p, p->my_group));
 }
 
 /* Along the tree towards the root, piece by piece. Each border: n beta in one direction. */
-void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                      MPI_Count count, struct datatype *type, struct op *op, int root)
+void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *send,
+                      struct buffer recv, struct op *op, int root)
 {
     struct place p;
     if (!op->commutative) {
-        ordered_reduce(s, levels, send, recv, count, type, op, root);
+        noncommutative_reduce(s, levels, send, recv, op, root);
         return;
     }
     if (!place_find(s, levels, root, LEVELS_PAYLOAD, &p))
         return;
-    if (chain_suits(levels, count, type)) {
-        chain_reduce(s, &p, send, recv, count, type, op);
+    if (pipeline_suits(levels, recv.count, recv.type)) {
+        pipeline_reduce(s, &p, send, recv, op);
         return;
     }
-    MPI_Count piece = piece_of(levels, count, type);
+    MPI_Count piece = hierarchy_piece(levels, recv.count, recv.type);
     bool is_root = p.whole.rank == root;
-    void *acc = is_root || !place_leads(&p) ? NULL : schedule_temp_typed(s, piece, type);
+    void *acc = is_root || !place_leads(&p) ? NULL : schedule_temp_typed(s, piece, recv.type);
     void *other =
-        place_leads(&p) && levels->n_groups > 1 ? schedule_temp_typed(s, piece, type) : NULL;
-    for (MPI_Count at = 0; at < count; at += piece) {
-        MPI_Count n = count - at < piece ? count - at : piece;
-        pass_up(s, &p, datatype_at(type, send, at), is_root ? datatype_at(type, recv, at) : acc,
-                other, n, type, op);
+        place_leads(&p) && levels->n_groups > 1 ? schedule_temp_typed(s, piece, recv.type) : NULL;
+    for (MPI_Count at = 0; at < recv.count; at += piece) {
+        struct buffer part = buffer_piece(recv, at, piece);
+        hierarchy_pass_up(s, &p, datatype_at(recv.type, send, at),
+                          is_root ? part : buffer_like(part, acc), other, op);
     }
 }
 
 /* Two halves of the groups have a result each; their entries exchange and combine them in one
  * order, so that both compute the same bits. */
-static void exchange_as_equals(struct schedule *s, const struct place *p, void *acc, void *other,
-                               MPI_Count count, struct datatype *type, struct op *op)
+static void hierarchy_meet(struct schedule *s, const struct place *p, struct buffer acc,
+                           void *other, struct op *op)
 {
-    int partner = partner_of(p);
+    int partner = hierarchy_partner(p);
     if (partner < 0)
         return;
-    schedule_sendrecv(s, acc, count, type, partner, other, count, type, partner);
+    schedule_sendrecv(s, acc, partner, buffer_like(acc, other), partner);
     if (partner < p->whole.rank) {
-        schedule_reduce(s, other, acc, count, type, op);
+        schedule_reduce(s, other, acc, op);
     } else {
-        schedule_reduce(s, acc, other, count, type, op);
-        schedule_copy(s, other, count, type, acc, count, type);
+        schedule_reduce(s, acc.base, buffer_like(acc, other), op);
+        schedule_copy(s, buffer_like(acc, other), acc);
     }
 }
 
 /* Up to the centre and down again, piece by piece, the pieces going down behind those going up.
  * Each border: n beta in each direction. */
-static void allreduce_in_groups(struct schedule *s, const struct place *p, const void *send,
-                                void *recv, MPI_Count count, struct datatype *type, struct op *op)
+static void hierarchy_allreduce_in_groups(struct schedule *s, const struct place *p,
+                                          const void *send, struct buffer recv, struct op *op)
 {
-    MPI_Count piece = piece_of(p->levels, count, type), lag = 2 * p->tree->height * piece;
-    void *other = place_leads(p) ? schedule_temp_typed(s, piece, type) : NULL;
-    for (MPI_Count at = 0; at < count + lag; at += piece) {
-        if (at < count) {
-            MPI_Count n = count - at < piece ? count - at : piece;
-            void *acc = datatype_at(type, recv, at);
-            pass_up(s, p, datatype_at(type, send, at), acc, other, n, type, op);
-            exchange_as_equals(s, p, acc, other, n, type, op);
+    MPI_Count piece = hierarchy_piece(p->levels, recv.count, recv.type),
+              lag = 2 * p->tree->height * piece;
+    void *other = place_leads(p) ? schedule_temp_typed(s, piece, recv.type) : NULL;
+    for (MPI_Count at = 0; at < recv.count + lag; at += piece) {
+        if (at < recv.count) {
+            struct buffer part = buffer_piece(recv, at, piece);
+            hierarchy_pass_up(s, p, datatype_at(recv.type, send, at), part, other, op);
+            hierarchy_meet(s, p, part, other, op);
         }
-        if (at >= lag && at - lag < count)
-            pass_down(s, p, datatype_at(type, recv, at - lag),
-                      count - at + lag < piece ? count - at + lag : piece, type);
+        if (at >= lag && at - lag < recv.count)
+            hierarchy_pass_down(s, p, buffer_piece(recv, at - lag, piece));
     }
 }
 
 /* One group: its leaders choose among all algorithms for the operands of their nodes. */
-static void allreduce_of_nodes(struct schedule *s, const struct place *p, const void *send,
-                               void *recv, MPI_Count count, struct datatype *type, struct op *op)
+static void hierarchy_allreduce_of_nodes(struct schedule *s, const struct place *p,
+                                         const void *send, struct buffer recv, struct op *op)
 {
     schedule_enter(s, p->node);
-    coll_reduce(s, place_leads(p) && send == recv ? MPI_IN_PLACE : send, recv, count, type, op,
+    coll_reduce(s, place_leads(p) && send == recv.base ? MPI_IN_PLACE : send, recv, op,
                 p->node_leader);
     if (place_leads(p)) {
         schedule_enter(s, p->group);
-        coll_allreduce(s, MPI_IN_PLACE, recv, count, type, op);
+        coll_allreduce(s, MPI_IN_PLACE, recv, op);
         schedule_enter(s, p->node);
     }
-    coll_bcast(s, recv, count, type, p->node_leader);
+    coll_bcast(s, recv, p->node_leader);
     schedule_leave(s, p->whole);
 }
 
-void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                         MPI_Count count, struct datatype *type, struct op *op)
+void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *send,
+                         struct buffer recv, struct op *op)
 {
     struct place p;
     if (!op->commutative && (levels->n_groups > 1 || !levels->in_order)) {
-        ordered_allreduce(s, levels, send, recv, count, type, op);
+        noncommutative_allreduce(s, levels, send, recv, op);
         return;
     }
     if (!place_find(s, levels, -1, LEVELS_PAYLOAD, &p))
         return;
     if (levels->n_groups == 1) {
-        allreduce_of_nodes(s, &p, send, recv, count, type, op);
-    } else if (chain_suits(levels, count, type)) {
-        chain_allreduce(s, &p, send, recv, count, type, op);
+        hierarchy_allreduce_of_nodes(s, &p, send, recv, op);
+    } else if (pipeline_suits(levels, recv.count, recv.type)) {
+        pipeline_allreduce(s, &p, send, recv, op);
     } else {
-        meet_as_equals(&p);
-        allreduce_in_groups(s, &p, send, recv, count, type, op);
+        place_meet_as_equals(&p);
+        hierarchy_allreduce_in_groups(s, &p, send, recv, op);
     }
 }

@@ -29,22 +29,21 @@ static inline struct levels *hierarchy_networks(const struct schedule *s)
 }
 
 void hierarchy_barrier(struct schedule *s, struct levels *levels);
-void hierarchy_bcast(struct schedule *s, struct levels *levels, void *buf, MPI_Count count,
-                     struct datatype *type, int root);
+void hierarchy_bcast(struct schedule *s, struct levels *levels, struct buffer buf, int root);
 
-/* In place is resolved, as in algorithms.h. Operations that do not commute go by ordered.h. */
-void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                      MPI_Count count, struct datatype *type, struct op *op, int root);
-void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                         MPI_Count count, struct datatype *type, struct op *op);
+/* In place is resolved, as in algorithms.h. Operations that do not commute go by noncommutative.h.
+ */
+void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *send,
+                      struct buffer recv, struct op *op, int root);
+void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *send,
+                         struct buffer recv, struct op *op);
 
 /* Arguments as in coll.h; gather and scatter with blocks of one size. `recv` of allgather holds the
  * own block already. The operation of reduce_scatter must commute. */
-void hierarchy_gather(struct schedule *s, struct levels *levels, const void *send,
-                      MPI_Count send_count, struct datatype *send_type, const struct blocks *recv,
-                      int root);
+void hierarchy_gather(struct schedule *s, struct levels *levels, struct buffer send,
+                      const struct blocks *recv, int root);
 void hierarchy_scatter(struct schedule *s, struct levels *levels, const struct blocks *send,
-                       void *recv, MPI_Count recv_count, struct datatype *recv_type, int root);
+                       struct buffer recv, int root);
 void hierarchy_allgather(struct schedule *s, struct levels *levels, const struct blocks *recv);
 void hierarchy_reduce_scatter(struct schedule *s, struct levels *levels, const void *send,
                               void *recv, const struct blocks *counts, struct op *op);

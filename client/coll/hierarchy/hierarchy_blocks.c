@@ -80,13 +80,13 @@ static struct piece piece_of(const struct layout *t, unsigned char *packed, int 
 static void isend_piece(struct schedule *s, struct piece piece, int to)
 {
     if (piece.n > 0)
-        schedule_isend(s, piece.start, piece.n, coll_byte(), to);
+        schedule_isend(s, buffer_of_bytes(piece.start, piece.n), to);
 }
 
 static void irecv_piece(struct schedule *s, struct piece piece, int from)
 {
     if (piece.n > 0)
-        schedule_irecv(s, piece.start, piece.n, coll_byte(), from);
+        schedule_irecv(s, buffer_of_bytes(piece.start, piece.n), from);
 }
 
 /* ---- gather and scatter ---- */
@@ -136,37 +136,38 @@ static void copy_at_root(struct schedule *s, const struct layout *t, const struc
         void *block = blocks_at(b, t->order[i]);
         MPI_Count n_bytes = t->at[i + n] - t->at[i];
         if (unpack)
-            schedule_copy(s, packed + t->at[i], n_bytes, coll_byte(), block, n * b->count, b->type);
+            schedule_copy(s, buffer_of_bytes(packed + t->at[i], n_bytes),
+                          buffer_of(block, n * b->count, b->type));
         else
-            schedule_copy(s, block, n * b->count, b->type, packed + t->at[i], n_bytes, coll_byte());
+            schedule_copy(s, buffer_of(block, n * b->count, b->type),
+                          buffer_of_bytes(packed + t->at[i], n_bytes));
     }
 }
 
 /* From the nodes to their leaders, from there to the entries of the groups, and along the tree.
  * Each border: the blocks behind it in one message. (levels) alpha + (p - 1) n beta, and two
  * copies. */
-void hierarchy_gather(struct schedule *s, struct levels *levels, const void *send,
-                      MPI_Count send_count, struct datatype *send_type, const struct blocks *recv,
-                      int root)
+void hierarchy_gather(struct schedule *s, struct levels *levels, struct buffer send,
+                      const struct blocks *recv, int root)
 {
     struct place p;
     struct layout t;
     if (!place_find(s, levels, root, LEVELS_BLOCKS, &p) || !lay_out(s, &p, &t))
         return;
     bool is_root = p.whole.rank == root;
-    if (send == MPI_IN_PLACE) {
-        send = blocks_at(recv, root);
-        send_count = recv->count;
-        send_type = recv->type;
+    if (send.base == MPI_IN_PLACE) {
+        send.base = blocks_at(recv, root);
+        send.count = recv->count;
+        send.type = recv->type;
     }
-    MPI_Count n_bytes = send_count * send_type->size;
+    MPI_Count n_bytes = buffer_size(send);
     for (int i = 0; i <= p.whole.size; i++)
         t.at[i] = i * n_bytes;
     struct held h = hold(s, &p, &t);
     if (s->broken)
         return;
     struct blocks of_node = {.buf = place_leads(&p) ? piece_of_node(&t, &h, p.my_node).start : NULL,
-                             .type = coll_byte(),
+                             .type = datatype_predefined(MPI_BYTE),
                              .count = n_bytes};
     for (int g = 0; g < levels->n_groups; g++)
         if (place_has_child(&p, g))
@@ -175,7 +176,7 @@ void hierarchy_gather(struct schedule *s, struct levels *levels, const void *sen
         if (i != p.entry)
             irecv_piece(s, piece_of_node(&t, &h, node_at(&p, i)), p.group.map[i]);
     schedule_enter(s, p.node);
-    coll_gather(s, send, send_count, send_type, &of_node, true, p.node_leader);
+    coll_gather(s, send, &of_node, true, p.node_leader);
     schedule_enter(s, p.whole);
     schedule_wait(s);
     if (is_root)
@@ -189,15 +190,14 @@ void hierarchy_gather(struct schedule *s, struct levels *levels, const void *sen
 
 /* The way of gather backwards. */
 void hierarchy_scatter(struct schedule *s, struct levels *levels, const struct blocks *send,
-                       void *recv, MPI_Count recv_count, struct datatype *recv_type, int root)
+                       struct buffer recv, int root)
 {
     struct place p;
     struct layout t;
     if (!place_find(s, levels, root, LEVELS_BLOCKS, &p) || !lay_out(s, &p, &t))
         return;
     bool is_root = p.whole.rank == root;
-    MPI_Count n_bytes =
-        recv == MPI_IN_PLACE ? blocks_bytes(send, root) : recv_count * recv_type->size;
+    MPI_Count n_bytes = recv.base == MPI_IN_PLACE ? blocks_bytes(send, root) : buffer_size(recv);
     for (int i = 0; i <= p.whole.size; i++)
         t.at[i] = i * n_bytes;
     struct held h = hold(s, &p, &t);
@@ -217,10 +217,10 @@ void hierarchy_scatter(struct schedule *s, struct levels *levels, const struct b
         if (i != p.entry)
             isend_piece(s, piece_of_node(&t, &h, node_at(&p, i)), p.group.map[i]);
     struct blocks of_node = {.buf = place_leads(&p) ? piece_of_node(&t, &h, p.my_node).start : NULL,
-                             .type = coll_byte(),
+                             .type = datatype_predefined(MPI_BYTE),
                              .count = n_bytes};
     schedule_enter(s, p.node);
-    coll_scatter(s, &of_node, true, recv, recv_count, recv_type, p.node_leader);
+    coll_scatter(s, &of_node, true, recv, p.node_leader);
     schedule_leave(s, p.whole);
     schedule_wait(s);
 }
@@ -244,8 +244,9 @@ static void gather_node(struct schedule *s, const struct place *p, const struct 
                         const struct blocks *recv, unsigned char *packed, bool in_place)
 {
     int own = p->whole.rank, n = p->node.size, first = t->node_first[p->my_node];
-    struct blocks of_node = {
-        .buf = packed + t->at[first], .type = coll_byte(), .count = blocks_bytes(recv, own)};
+    struct blocks of_node = {.buf = packed + t->at[first],
+                             .type = datatype_predefined(MPI_BYTE),
+                             .count = blocks_bytes(recv, own)};
     if (recv->counts.base) {
         MPI_Count *counts = schedule_temp(s, 2 * (size_t)n * sizeof(MPI_Count)),
                   *displs = counts + n;
@@ -260,8 +261,10 @@ static void gather_node(struct schedule *s, const struct place *p, const struct 
     }
     bool stays = in_place && place_leads(p);
     schedule_enter(s, p->node);
-    coll_gather(s, stays ? MPI_IN_PLACE : blocks_at(recv, own), blocks_count(recv, own), recv->type,
-                &of_node, !recv->counts.base, p->node_leader);
+    coll_gather(
+        s,
+        buffer_of(stays ? MPI_IN_PLACE : blocks_at(recv, own), blocks_count(recv, own), recv->type),
+        &of_node, !recv->counts.base, p->node_leader);
     schedule_enter(s, p->whole);
 }
 
@@ -279,11 +282,11 @@ static void allgather_group(struct schedule *s, const struct place *p, const str
         counts[i] = t->at[t->node_first[node] + t->node_n[node]] - displs[i];
     }
     struct blocks held = {.buf = packed,
-                          .type = coll_byte(),
+                          .type = datatype_predefined(MPI_BYTE),
                           .counts = intvec_of_count(counts),
                           .displs = intvec_of_count(displs)};
     schedule_enter(s, p->group);
-    coll_allgather(s, MPI_IN_PLACE, 0, coll_byte(), &held);
+    coll_allgather(s, buffer_of_bytes(MPI_IN_PLACE, 0), &held);
     schedule_enter(s, p->whole);
 }
 
@@ -312,8 +315,8 @@ static void pass_rest_down(struct schedule *s, const struct place *p, const stru
             schedule_wait(s);
         }
         schedule_enter(s, p->group);
-        coll_bcast(s, rest.before.start, rest.before.n, coll_byte(), p->entry);
-        coll_bcast(s, rest.behind.start, rest.behind.n, coll_byte(), p->entry);
+        coll_bcast(s, buffer_of_bytes(rest.before.start, rest.before.n), p->entry);
+        coll_bcast(s, buffer_of_bytes(rest.behind.start, rest.behind.n), p->entry);
         schedule_enter(s, p->whole);
     }
     for (int g = 0; g < p->levels->n_groups; g++) {
@@ -336,14 +339,14 @@ static bool is_long(const struct place *p, MPI_Count n_bytes)
 
 /* Where the blocks of each node's ranks lie. False: no memory. */
 static bool find_node_blocks(struct schedule *s, const struct place *p, const struct layout *t,
-                             struct flood_blocks *ret_blocks)
+                             struct chain_blocks *ret_blocks)
 {
     const int *node_first = p->levels->node_first;
     int n_nodes = p->levels->shape->n_nodes;
     MPI_Count *counts = schedule_temp(s, 2 * (size_t)n_nodes * sizeof(MPI_Count));
     if (!counts)
         return false;
-    *ret_blocks = (struct flood_blocks){.at = counts, .n = counts + n_nodes};
+    *ret_blocks = (struct chain_blocks){.at = counts, .n = counts + n_nodes};
     for (int i = 0; i < n_nodes; i++) {
         ret_blocks->at[i] = t->at[t->node_first[i]];
         ret_blocks->n[i] =
@@ -370,9 +373,9 @@ void hierarchy_allgather(struct schedule *s, struct levels *levels, const struct
         return;
     gather_node(s, &p, &t, recv, packed, in_place);
     if (place_leads(&p) && is_long(&p, t.at[size])) {
-        struct flood_blocks blocks;
+        struct chain_blocks blocks;
         if (find_node_blocks(s, &p, &t, &blocks))
-            flood_gather(s, levels, packed, &blocks);
+            chain_allgather(s, levels, packed, &blocks);
     } else if (place_leads(&p)) {
         for (int g = 0; g < levels->n_groups; g++)
             if (place_has_child(&p, g))
@@ -387,13 +390,13 @@ void hierarchy_allgather(struct schedule *s, struct levels *levels, const struct
         pass_rest_down(s, &p, &t, packed);
     }
     schedule_enter(s, p.node);
-    coll_bcast(s, packed, t.at[size], coll_byte(), p.node_leader);
+    coll_bcast(s, buffer_of_bytes(packed, t.at[size]), p.node_leader);
     schedule_leave(s, p.whole);
     schedule_wait(s);
     for (int i = 0; !in_place && i < size; i++)
         if (t.order[i] != p.whole.rank)
-            schedule_copy(s, packed + t.at[i], t.at[i + 1] - t.at[i], coll_byte(),
-                          blocks_at(recv, t.order[i]), blocks_count(recv, t.order[i]), recv->type);
+            schedule_copy(s, buffer_of_bytes(packed + t.at[i], t.at[i + 1] - t.at[i]),
+                          blocks_buffer(recv, t.order[i]));
 }
 
 /* ---- reduce_scatter ---- */
@@ -419,7 +422,7 @@ static MPI_Count n_elements(const struct operand *o, int first, int n)
 static void send_places(struct schedule *s, const struct operand *o, int first, int n, int to)
 {
     if (n_elements(o, first, n) > 0)
-        schedule_send(s, element(o, first), n_elements(o, first, n), o->type, to);
+        schedule_send(s, buffer_of(element(o, first), n_elements(o, first, n), o->type), to);
 }
 
 /* Receives operands for some places and combines them with the own ones. */
@@ -429,8 +432,8 @@ static void take_places(struct schedule *s, const struct operand *o, int first, 
     MPI_Count count = n_elements(o, first, n);
     if (count == 0)
         return;
-    schedule_recv(s, other, count, o->type, from);
-    schedule_reduce(s, other, element(o, first), count, o->type, o->op);
+    schedule_recv(s, buffer_of(other, count, o->type), from);
+    schedule_reduce(s, other, buffer_of(element(o, first), count, o->type), o->op);
 }
 
 /* Up the tree go the operands for the blocks of everybody who is not below, so that no operand
@@ -449,8 +452,8 @@ static void pass_operands_up(struct schedule *s, const struct place *p, const st
     }
     schedule_enter(s, p->group);
     if (place_has_parent(p)) {
-        coll_reduce(s, place_is_entry(p) ? MPI_IN_PLACE : o->acc, o->acc, t->at[size], o->type,
-                    o->op, p->entry);
+        coll_reduce(s, place_is_entry(p) ? MPI_IN_PLACE : o->acc,
+                    buffer_of(o->acc, t->at[size], o->type), o->op, p->entry);
     } else {
         /* The root's group: each leader gets what it needs for its node and for the groups that it
          * speaks with. */
@@ -460,9 +463,12 @@ static void pass_operands_up(struct schedule *s, const struct place *p, const st
         struct blocks held = {.type = o->type, .counts = intvec_of_count(counts)};
         if (counts)
             coll_reduce_scatter(s, o->acc, other, &held, o->op);
-        schedule_copy(s, other, n_elements(o, t->node_first[p->my_node], t->node_n[p->my_node]),
-                      o->type, element(o, t->node_first[p->my_node]),
-                      n_elements(o, t->node_first[p->my_node], t->node_n[p->my_node]), o->type);
+        schedule_copy(
+            s,
+            buffer_of(other, n_elements(o, t->node_first[p->my_node], t->node_n[p->my_node]),
+                      o->type),
+            buffer_of(element(o, t->node_first[p->my_node]),
+                      n_elements(o, t->node_first[p->my_node], t->node_n[p->my_node]), o->type));
     }
     schedule_enter(s, p->whole);
     if (!place_has_parent(p) || !place_is_entry(p))
@@ -488,7 +494,7 @@ static void pass_operands_down(struct schedule *s, const struct place *p, const 
             if (place_is_entry(p))
                 send_places(s, o, first, n, p->group.map[i]);
             else if (i == p->group.rank)
-                schedule_recv(s, element(o, first), n_elements(o, first, n), o->type,
+                schedule_recv(s, buffer_of(element(o, first), n_elements(o, first, n), o->type),
                               p->group.map[p->entry]);
         }
     }
@@ -520,20 +526,22 @@ void hierarchy_reduce_scatter(struct schedule *s, struct levels *levels, const v
     if (s->broken)
         return;
     schedule_enter(s, p.node);
-    coll_reduce(s, send, t.identity ? o.acc : other, total, type, op, p.node_leader);
+    coll_reduce(s, send, buffer_of(t.identity ? o.acc : other, total, type), op, p.node_leader);
     schedule_enter(s, p.whole);
     if (place_leads(&p)) {
         struct blocks operands = {
             .buf = other, .type = type, .count = counts->count, .counts = counts->counts};
         for (int i = 0; !t.identity && i < size; i++)
-            schedule_copy(s, blocks_at(&operands, t.order[i]), blocks_count(counts, t.order[i]),
-                          type, element(&o, i), blocks_count(counts, t.order[i]), type);
-        struct flood_blocks blocks;
+            schedule_copy(
+                s,
+                buffer_of(blocks_at(&operands, t.order[i]), blocks_count(counts, t.order[i]), type),
+                buffer_of(element(&o, i), blocks_count(counts, t.order[i]), type));
+        struct chain_blocks blocks;
         if (!is_long(&p, total * type->size)) {
             pass_operands_up(s, &p, &o, other);
             pass_operands_down(s, &p, &o, other);
         } else if (find_node_blocks(s, &p, &t, &blocks)) {
-            flood_reduce(s, levels, o.acc, &blocks, type, op);
+            chain_reduce_scatter(s, levels, o.acc, &blocks, type, op);
         }
     }
     int first = t.node_first[p.my_node];
@@ -545,7 +553,7 @@ void hierarchy_reduce_scatter(struct schedule *s, struct levels *levels, const v
     if (!counts->counts.base)
         results = (struct blocks){.buf = results.buf, .type = type, .count = counts->count};
     schedule_enter(s, p.node);
-    coll_scatter(s, &results, !counts->counts.base, recv, blocks_count(counts, p.whole.rank), type,
-                 p.node_leader);
+    coll_scatter(s, &results, !counts->counts.base,
+                 buffer_of(recv, blocks_count(counts, p.whole.rank), type), p.node_leader);
     schedule_leave(s, p.whole);
 }

@@ -31,8 +31,8 @@ struct runs {
         ends_all; /* the first run begins with rank 0, the last one ends with the last rank */
 };
 
-struct ordered {
-    struct span span;
+struct noncommutative {
+    struct node_tree tree;
     struct schedule_view whole, node; /* all ranks that bring operands, and those of this node */
     struct schedule_view above;       /* in which `parent` is a rank */
     const int *leaders;               /* [n_nodes] ranks of `whole` */
@@ -43,32 +43,32 @@ struct ordered {
     MPI_Count piece; /* elements */
 };
 
-static bool leads(const struct ordered *o)
+static bool leads(const struct noncommutative *o)
 {
     return o->node.rank == o->leader;
 }
 
 /* Who owns the operands of each node: `owner` gets -1 for what is not behind this one. */
-static void find_owners(const struct ordered *o, int *owner)
+static void find_owners(const struct noncommutative *o, int *owner)
 {
-    const struct span *span = &o->span;
-    for (int i = 0; i < span->shape->n_nodes; i++)
+    const struct node_tree *tree = &o->tree;
+    for (int i = 0; i < tree->shape->n_nodes; i++)
         owner[i] = -1;
     for (int i = 0; i < o->n_children; i++)
         owner[o->children[i]] = i + 1;
     if (o->my_node >= 0)
         owner[o->my_node] = 0;
-    for (int i = 0; i < span->shape->n_nodes; i++) {
-        int node = span->order[i], parent = span->parent[node];
+    for (int i = 0; i < tree->shape->n_nodes; i++) {
+        int node = tree->order[i], parent = tree->parent[node];
         if (owner[node] < 0 && parent >= 0 && owner[parent] > 0)
             owner[node] = owner[parent];
     }
 }
 
 /* `in_order`: else operands are combined as they come, and everything is one run. */
-static bool find_runs(struct schedule *s, struct ordered *o, int size, bool in_order)
+static bool find_runs(struct schedule *s, struct noncommutative *o, int size, bool in_order)
 {
-    const struct coll_comm *c = o->span.shape;
+    const struct coll_comm *c = o->tree.shape;
     size_t n_owners = (size_t)o->n_children + 1;
     int *owner = schedule_temp(s, (size_t)c->n_nodes * sizeof(int)), n_parts = 0, before = -1;
     struct runs *t = &o->runs;
@@ -111,10 +111,10 @@ static bool find_runs(struct schedule *s, struct ordered *o, int size, bool in_o
 }
 
 /* Pieces are of one length everywhere: all know how many runs the nodes have together. */
-static MPI_Count piece_of(const struct ordered *o, MPI_Count count, const struct datatype *type,
-                          int size, bool in_order, int depth)
+static MPI_Count piece_of(const struct noncommutative *o, MPI_Count count,
+                          const struct datatype *type, int size, bool in_order, int depth)
 {
-    const int *node_of = o->span.shape->node_of;
+    const int *node_of = o->tree.shape->node_of;
     MPI_Count n_runs = 1, n_bytes;
     for (int r = 1; in_order && r < size; r++)
         n_runs += node_of[r] != node_of[r - 1];
@@ -124,18 +124,19 @@ static MPI_Count piece_of(const struct ordered *o, MPI_Count count, const struct
     return type->size < n_bytes ? n_bytes / type->size : 1;
 }
 
-/* What follows from the span: the place of this rank in it. `parent_above`: of a top. */
-static bool find_place(struct schedule *s, struct ordered *o, int parent_above, bool in_order)
+/* What follows from the tree: the place of this rank in it. `parent_above`: of a top. */
+static bool find_place(struct schedule *s, struct noncommutative *o, int parent_above,
+                       bool in_order)
 {
-    const struct coll_comm *c = o->span.shape;
-    int up = o->span.parent[o->my_node];
+    const struct coll_comm *c = o->tree.shape;
+    int up = o->tree.parent[o->my_node];
     if (up >= 0)
         o->above = o->whole;
     o->parent = up >= 0 ? o->leaders[up] : parent_above;
     for (int i = 0; i < o->node.size; i++)
         if (c->members[i] == o->leaders[o->my_node])
             o->leader = i;
-    o->children = span_children(s, &o->span, o->my_node, &o->n_children);
+    o->children = node_tree_children(s, &o->tree, o->my_node, &o->n_children);
     return o->children && find_runs(s, o, o->whole.size, in_order);
 }
 
@@ -147,15 +148,15 @@ static struct schedule_view view_of_node(const struct comm *comm, const struct c
 
 /* Over the whole communicator; root -1: the top is the levels' centre. */
 static bool find_within(struct schedule *s, struct levels *levels, int root,
-                        struct ordered *ret_ordered)
+                        struct noncommutative *ret_place)
 {
-    struct ordered *o = ret_ordered;
+    struct noncommutative *o = ret_place;
     const struct coll_comm *c = levels->shape;
     int top = root < 0 ? levels->nodes[levels->first[levels->centre]] : c->node_of[root];
-    *o = (struct ordered){
+    *o = (struct noncommutative){
         .whole = s->view, .leaders = c->leaders, .my_node = c->node_of[s->view.rank]};
     o->node = view_of_node(s->view.comm, c);
-    if (!span_of_root(s, levels, top, &o->span))
+    if (!node_tree_of_root(s, levels, top, &o->tree))
         return false;
     if (root >= 0 && c->leaders[top] != root) {
         int *leaders = schedule_temp(s, (size_t)c->n_nodes * sizeof(int));
@@ -175,8 +176,8 @@ struct kept {
     void *out;   /* its runs; NULL with one run */
 };
 
-static bool keep(struct schedule *s, const struct ordered *o, MPI_Count n, struct datatype *type,
-                 struct kept *ret_kept)
+static bool keep(struct schedule *s, const struct noncommutative *o, MPI_Count n,
+                 struct datatype *type, struct kept *ret_kept)
 {
     *ret_kept = (struct kept){0};
     if (o->my_node >= 0 && !leads(o))
@@ -198,50 +199,52 @@ static void *part_at(const struct kept *k, const struct part *part, MPI_Count n,
 
 /* The parts of a run, from the last one down, into its place in `out`, or where the last one is.
  * Returns where. */
-static void *join(struct schedule *s, const struct ordered *o, const struct kept *k, int last,
-                  void *out, MPI_Count n, struct datatype *type, struct op *op)
+static void *join(struct schedule *s, const struct noncommutative *o, const struct kept *k,
+                  int last, struct buffer out, struct op *op)
 {
     const struct part *parts = o->runs.parts;
-    void *acc = part_at(k, &parts[last], n, type);
-    if (out) {
-        schedule_copy(s, acc, n, type, out, n, type);
-        acc = out;
+    void *acc = part_at(k, &parts[last], out.count, out.type);
+    if (out.base) {
+        schedule_copy(s, buffer_like(out, acc), out);
+        acc = out.base;
     }
     for (int i = last - 1; i >= 0 && parts[i].run == parts[last].run; i--)
-        schedule_reduce(s, part_at(k, &parts[i], n, type), acc, n, type, op);
+        schedule_reduce(s, part_at(k, &parts[i], out.count, out.type), buffer_like(out, acc), op);
     return acc;
 }
 
 /* All runs, one behind the other. `out` NULL: wherever they are best made. */
-static void *join_all(struct schedule *s, const struct ordered *o, const struct kept *k, void *out,
-                      MPI_Count n, struct datatype *type, struct op *op)
+static void *join_all(struct schedule *s, const struct noncommutative *o, const struct kept *k,
+                      struct buffer out, struct op *op)
 {
     const struct runs *t = &o->runs;
     if (t->n_parts == 0)
         return NULL;
-    if (!out && o->n_children == 0)
+    if (!out.base && o->n_children == 0)
         return k->own;
-    if (!out && t->n == 1)
-        return join(s, o, k, t->n_parts - 1, NULL, n, type, op);
-    if (!out)
-        out = k->out;
+    if (!out.base && t->n == 1)
+        return join(s, o, k, t->n_parts - 1, buffer_like(out, NULL), op);
+    if (!out.base)
+        out.base = k->out;
     for (int i = 0; i < t->n_parts; i++)
         if (i + 1 == t->n_parts || t->parts[i + 1].run != t->parts[i].run)
-            join(s, o, k, i, datatype_at(type, out, t->parts[i].run * n), n, type, op);
-    return out;
+            join(s, o, k, i, buffer_part(out, t->parts[i].run * out.count, out.count), op);
+    return out.base;
 }
 
-static void post_children(struct schedule *s, const struct ordered *o, const struct kept *k,
+static void post_children(struct schedule *s, const struct noncommutative *o, const struct kept *k,
                           MPI_Count n, struct datatype *type)
 {
     for (int i = 0; i < o->n_children; i++)
-        schedule_irecv(s, k->room[i], n * o->runs.n_of[i + 1], type, o->leaders[o->children[i]]);
+        schedule_irecv(s, buffer_of(k->room[i], n * o->runs.n_of[i + 1], type),
+                       o->leaders[o->children[i]]);
 }
 
 /* ---- within a node ---- */
 
 /* The ranks of a part of this node, which begins at place `at` among its ranks. */
-static struct schedule_view view_of_part(const struct ordered *o, const struct part *part, int at)
+static struct schedule_view view_of_part(const struct noncommutative *o, const struct part *part,
+                                         int at)
 {
     int rank = o->node.rank - at;
     return (struct schedule_view){.comm = o->node.comm,
@@ -251,7 +254,7 @@ static struct schedule_view view_of_part(const struct ordered *o, const struct p
 }
 
 /* Goes over the parts of the node: false behind the last one. Begin with *i == -1, *at == 0. */
-static bool next_part(const struct ordered *o, int *i, int *at)
+static bool next_part(const struct noncommutative *o, int *i, int *at)
 {
     if (*i >= 0)
         *at += o->runs.parts[*i].n;
@@ -262,107 +265,103 @@ static bool next_part(const struct ordered *o, int *i, int *at)
 }
 
 /* The operands of the node's runs come to its leader. */
-static void collect(struct schedule *s, const struct ordered *o, const void *send, void *own,
-                    MPI_Count n, struct datatype *type, struct op *op)
+static void collect(struct schedule *s, const struct noncommutative *o, const void *send,
+                    struct buffer own, struct op *op)
 {
-    struct blocks blocks = {.buf = own, .type = type, .count = n};
+    struct blocks blocks = {.buf = own.base, .type = own.type, .count = own.count};
     int n_own = o->runs.n_of[0];
     schedule_enter(s, o->node);
     if (n_own == 1)
-        coll_reduce(s, send, own, n, type, op, o->leader);
+        coll_reduce(s, send, own, op, o->leader);
     else if (n_own == o->node.size)
-        coll_gather(s, send, n, type, &blocks, true, o->leader);
+        coll_gather(s, buffer_like(own, send), &blocks, true, o->leader);
     for (int i = -1, at = 0; n_own > 1 && n_own < o->node.size && next_part(o, &i, &at);) {
         const struct part *part = &o->runs.parts[i];
         struct schedule_view run = view_of_part(o, part, at);
         bool has_leader = o->leader >= at && o->leader < at + part->n, begins = run.rank == 0;
-        void *to = leads(o) ? datatype_at(type, own, part->place * n) : NULL;
+        void *to = leads(o) ? datatype_at(own.type, own.base, part->place * own.count) : NULL;
         if (!has_leader && begins)
-            to = schedule_temp_typed(s, n, type);
+            to = schedule_temp_typed(s, own.count, own.type);
         schedule_enter(s, run);
         if (run.rank >= 0)
-            coll_reduce(s, send, to, n, type, op, has_leader ? o->leader - at : 0);
+            coll_reduce(s, send, buffer_like(own, to), op, has_leader ? o->leader - at : 0);
         schedule_enter(s, o->node);
         if (!has_leader && begins)
-            schedule_send(s, to, n, type, o->leader);
+            schedule_send(s, buffer_like(own, to), o->leader);
         else if (!has_leader && leads(o))
-            schedule_recv(s, to, n, type, at);
+            schedule_recv(s, buffer_like(own, to), at);
     }
     schedule_leave(s, o->whole);
 }
 
 /* What everything up to this node adds up to: at the top into `out`, else to the parent. */
-static void pass_up(struct schedule *s, const struct ordered *o, const struct kept *k,
-                    const void *send, void *out, MPI_Count n, struct datatype *type, struct op *op)
+static void pass_up(struct schedule *s, const struct noncommutative *o, const struct kept *k,
+                    const void *send, struct buffer out, struct op *op)
 {
     schedule_enter(s, o->whole);
     if (leads(o))
-        post_children(s, o, k, n, type);
-    collect(s, o, send, k->own, n, type, op);
+        post_children(s, o, k, out.count, out.type);
+    collect(s, o, send, buffer_like(out, k->own), op);
     schedule_wait(s);
     if (!leads(o))
         return;
-    void *runs = join_all(s, o, k, o->parent < 0 ? out : NULL, n, type, op);
+    struct buffer runs = buffer_like(out, o->parent < 0 ? out.base : NULL);
+    runs.base = join_all(s, o, k, runs, op);
     if (o->parent < 0)
         return;
+    runs.count *= o->runs.n;
     schedule_enter(s, o->above);
-    schedule_send(s, runs, n * o->runs.n, type, o->parent);
+    schedule_send(s, runs, o->parent);
     schedule_leave(s, o->whole);
 }
 
 /* ---- reduce and allreduce ---- */
 
-void ordered_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                    MPI_Count count, struct datatype *type, struct op *op, int root)
+void noncommutative_reduce(struct schedule *s, struct levels *levels, const void *send,
+                           struct buffer recv, struct op *op, int root)
 {
-    struct ordered o;
+    struct noncommutative o;
     struct kept k;
     if (!find_within(s, levels, root, &o))
         return;
-    MPI_Count piece = piece_of(&o, count, type, o.whole.size, true, 2);
-    bool is_root = o.whole.rank == root;
-    if (!keep(s, &o, piece, type, &k))
+    MPI_Count piece = piece_of(&o, recv.count, recv.type, o.whole.size, true, 2);
+    if (!keep(s, &o, piece, recv.type, &k))
         return;
-    for (MPI_Count at = 0; at < count; at += piece)
-        pass_up(s, &o, &k, datatype_at(type, send, at),
-                is_root ? datatype_at(type, recv, at) : NULL,
-                count - at < piece ? count - at : piece, type, op);
+    for (MPI_Count at = 0; at < recv.count; at += piece)
+        pass_up(s, &o, &k, datatype_at(recv.type, send, at), buffer_piece(recv, at, piece), op);
 }
 
-static void pass_down(struct schedule *s, const struct ordered *o, void *buf, MPI_Count n,
-                      struct datatype *type)
+static void pass_down(struct schedule *s, const struct noncommutative *o, struct buffer buf)
 {
     if (leads(o)) {
-        schedule_recv(s, buf, n, type, o->parent);
+        schedule_recv(s, buf, o->parent);
         for (int i = 0; i < o->n_children; i++)
-            schedule_isend(s, buf, n, type, o->leaders[o->children[i]]);
+            schedule_isend(s, buf, o->leaders[o->children[i]]);
     }
     schedule_enter(s, o->node);
-    coll_bcast(s, buf, n, type, o->leader);
+    coll_bcast(s, buf, o->leader);
     schedule_leave(s, o->whole);
     schedule_wait(s);
 }
 
 /* The pieces go down behind those going up. */
-void ordered_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                       MPI_Count count, struct datatype *type, struct op *op)
+void noncommutative_allreduce(struct schedule *s, struct levels *levels, const void *send,
+                              struct buffer recv, struct op *op)
 {
-    struct ordered o;
+    struct noncommutative o;
     struct kept k;
     if (!find_within(s, levels, -1, &o))
         return;
-    MPI_Count piece = piece_of(&o, count, type, o.whole.size, true, 2),
-              lag = 2 * o.span.height * piece;
-    if (!keep(s, &o, piece, type, &k))
+    MPI_Count piece = piece_of(&o, recv.count, recv.type, o.whole.size, true, 2),
+              lag = 2 * o.tree.height * piece;
+    if (!keep(s, &o, piece, recv.type, &k))
         return;
-    for (MPI_Count at = 0; at < count + lag; at += piece) {
+    for (MPI_Count at = 0; at < recv.count + lag; at += piece) {
         MPI_Count down = at - lag;
-        if (at < count)
-            pass_up(s, &o, &k, datatype_at(type, send, at), datatype_at(type, recv, at),
-                    count - at < piece ? count - at : piece, type, op);
-        if (down >= 0 && down < count)
-            pass_down(s, &o, datatype_at(type, recv, down),
-                      count - down < piece ? count - down : piece, type);
+        if (at < recv.count)
+            pass_up(s, &o, &k, datatype_at(recv.type, send, at), buffer_piece(recv, at, piece), op);
+        if (down >= 0 && down < recv.count)
+            pass_down(s, &o, buffer_piece(recv, down, piece));
     }
 }
 
@@ -377,7 +376,7 @@ struct scan {
     void *prefix; /* on every rank: for its run */
 };
 
-static bool open_scan(struct schedule *s, const struct ordered *o, MPI_Count n,
+static bool open_scan(struct schedule *s, const struct noncommutative *o, MPI_Count n,
                       struct datatype *type, struct scan *ret_scan)
 {
     *ret_scan = (struct scan){.total = schedule_temp_typed(s, n, type),
@@ -392,17 +391,16 @@ static bool open_scan(struct schedule *s, const struct ordered *o, MPI_Count n,
 }
 
 /* The scan within each run of the node; what the runs add up to comes to the leader. */
-static void scan_runs(struct schedule *s, const struct ordered *o, const struct scan *c,
-                      const void *send, void *recv, MPI_Count n, struct datatype *type,
-                      struct op *op, bool inclusive)
+static void scan_runs(struct schedule *s, const struct noncommutative *o, const struct scan *c,
+                      const void *send, struct buffer recv, struct op *op, bool inclusive)
 {
     int n_own = o->runs.n_of[0];
     schedule_enter(s, o->node);
     if (n_own > 1 && n_own == o->node.size) {
-        struct blocks blocks = {.buf = c->kept.own, .type = type, .count = n};
-        coll_gather(s, send, n, type, &blocks, true, o->leader);
+        struct blocks blocks = {.buf = c->kept.own, .type = recv.type, .count = recv.count};
+        coll_gather(s, buffer_like(recv, send), &blocks, true, o->leader);
         if (inclusive)
-            schedule_copy(s, send, n, type, recv, n, type);
+            schedule_copy(s, buffer_like(recv, send), recv);
         schedule_leave(s, o->whole);
         return;
     }
@@ -411,49 +409,50 @@ static void scan_runs(struct schedule *s, const struct ordered *o, const struct 
         struct schedule_view run = view_of_part(o, part, at);
         bool is_last = run.rank == part->n - 1;
         int last = at + part->n - 1;
-        const void *total = inclusive ? recv : c->total;
+        const void *total = inclusive ? recv.base : c->total;
         schedule_enter(s, part->n == o->node.size ? o->node : run);
         if (is_last && !inclusive)
-            schedule_copy(s, send, n, type, c->total, n, type);
+            schedule_copy(s, buffer_like(recv, send), buffer_like(recv, c->total));
         if (run.rank >= 0 && inclusive)
-            coll_scan(s, send, recv, n, type, op);
+            coll_scan(s, send, recv, op);
         else if (run.rank >= 0)
-            coll_exscan(s, send, recv, n, type, op);
+            coll_exscan(s, send, recv, op);
         if (is_last && !inclusive && part->n > 1)
-            schedule_reduce(s, recv, c->total, n, type, op);
+            schedule_reduce(s, recv.base, buffer_like(recv, c->total), op);
         schedule_enter(s, o->node);
-        void *own = leads(o) ? datatype_at(type, c->kept.own, part->place * n) : NULL;
+        void *own = leads(o) ? datatype_at(recv.type, c->kept.own, part->place * recv.count) : NULL;
         if (last == o->leader && is_last)
-            schedule_copy(s, total, n, type, own, n, type);
+            schedule_copy(s, buffer_like(recv, total), buffer_like(recv, own));
         else if (is_last)
-            schedule_send(s, total, n, type, o->leader);
+            schedule_send(s, buffer_like(recv, total), o->leader);
         else if (leads(o))
-            schedule_recv(s, own, n, type, last);
+            schedule_recv(s, buffer_like(recv, own), last);
     }
     schedule_leave(s, o->whole);
 }
 
 /* Nobody needs what the run with the last rank adds up to, and before rank 0 there is nothing. */
-static MPI_Count n_told(const struct ordered *o)
+static MPI_Count n_told(const struct noncommutative *o)
 {
     return o->runs.n - o->runs.ends_all;
 }
 
-static bool owner_ends(const struct ordered *o, int owner)
+static bool owner_ends(const struct noncommutative *o, int owner)
 {
     const struct runs *t = &o->runs;
     return t->ends_all && t->parts[t->n_parts - 1].owner == owner;
 }
 
-static void scan_up(struct schedule *s, const struct ordered *o, const struct scan *c,
-                    const void *send, void *recv, MPI_Count n, struct datatype *type, struct op *op,
-                    bool inclusive)
+static void scan_up(struct schedule *s, const struct noncommutative *o, const struct scan *c,
+                    const void *send, struct buffer recv, struct op *op, bool inclusive)
 {
     for (int i = 0; leads(o) && i < o->n_children; i++)
         if (o->runs.n_of[i + 1] > owner_ends(o, i + 1))
-            schedule_irecv(s, c->kept.room[i], n * (o->runs.n_of[i + 1] - owner_ends(o, i + 1)),
-                           type, o->leaders[o->children[i]]);
-    scan_runs(s, o, c, send, recv, n, type, op, inclusive);
+            schedule_irecv(s,
+                           buffer_times(buffer_like(recv, c->kept.room[i]),
+                                        o->runs.n_of[i + 1] - owner_ends(o, i + 1)),
+                           o->leaders[o->children[i]]);
+    scan_runs(s, o, c, send, recv, op, inclusive);
     schedule_wait(s);
     if (!leads(o) || o->parent < 0 || n_told(o) == 0)
         return;
@@ -463,13 +462,14 @@ static void scan_up(struct schedule *s, const struct ordered *o, const struct sc
     for (int i = 0; o->n_children && i < t->n_parts; i++)
         if (t->parts[i].run < n_told(o) &&
             (i + 1 == t->n_parts || t->parts[i + 1].run != t->parts[i].run))
-            join(s, o, &c->kept, i, datatype_at(type, out, t->parts[i].run * n), n, type, op);
-    schedule_send(s, out, n * n_told(o), type, o->parent);
+            join(s, o, &c->kept, i,
+                 buffer_like(recv, datatype_at(recv.type, out, t->parts[i].run * recv.count)), op);
+    schedule_send(s, buffer_of(out, recv.count * n_told(o), recv.type), o->parent);
 }
 
 /* From what comes before each run to what comes before each of its parts. */
-static void spread_prefixes(struct schedule *s, const struct ordered *o, const struct scan *c,
-                            MPI_Count n, struct datatype *type, struct op *op)
+static void spread_prefixes(struct schedule *s, const struct noncommutative *o,
+                            const struct scan *c, MPI_Count n, struct datatype *type, struct op *op)
 {
     const struct runs *t = &o->runs;
     void *sum = NULL; /* of all before the part */
@@ -479,26 +479,27 @@ static void spread_prefixes(struct schedule *s, const struct ordered *o, const s
         if (i == 0 || t->parts[i - 1].run != part->run)
             sum = part->first == 0 ? NULL : datatype_at(type, c->before, part->run * n);
         if (sum)
-            schedule_copy(s, sum, n, type,
-                          datatype_at(type, c->given[part->owner], part->place * n), n, type);
+            schedule_copy(
+                s, buffer_of(sum, n, type),
+                buffer_of(datatype_at(type, c->given[part->owner], part->place * n), n, type));
         if (i + 1 == t->n_parts || t->parts[i + 1].run != part->run)
             continue;
         if (sum)
-            schedule_reduce(s, sum, own, n, type, op);
+            schedule_reduce(s, sum, buffer_of(own, n, type), op);
         sum = own;
     }
 }
 
 /* Each rank of the node gets what comes before its run, if there is anything. */
-static bool hand_out(struct schedule *s, const struct ordered *o, const struct scan *c, MPI_Count n,
-                     struct datatype *type)
+static bool hand_out(struct schedule *s, const struct noncommutative *o, const struct scan *c,
+                     MPI_Count n, struct datatype *type)
 {
     int n_own = o->runs.n_of[0];
     bool given = false;
     schedule_enter(s, o->node);
     if (n_own > 1 && n_own == o->node.size) {
         struct blocks blocks = {.buf = leads(o) ? c->given[0] : NULL, .type = type, .count = n};
-        coll_scatter(s, &blocks, true, c->prefix, n, type, o->leader);
+        coll_scatter(s, &blocks, true, buffer_of(c->prefix, n, type), o->leader);
         schedule_leave(s, o->whole);
         return o->whole.rank > 0;
     }
@@ -510,15 +511,15 @@ static bool hand_out(struct schedule *s, const struct ordered *o, const struct s
             continue;
         void *from = leads(o) ? datatype_at(type, c->given[0], part->place * n) : c->prefix;
         if (leads(o) && !has_leader)
-            schedule_send(s, from, n, type, at);
+            schedule_send(s, buffer_of(from, n, type), at);
         if (run.rank == 0 && !has_leader)
-            schedule_recv(s, c->prefix, n, type, o->leader);
+            schedule_recv(s, buffer_of(c->prefix, n, type), o->leader);
         if (run.rank < 0)
             continue;
         schedule_enter(s, part->n == o->node.size ? o->node : run);
-        coll_bcast(s, from, n, type, has_leader ? o->leader - at : 0);
+        coll_bcast(s, buffer_of(from, n, type), has_leader ? o->leader - at : 0);
         if (has_leader && leads(o))
-            schedule_copy(s, from, n, type, c->prefix, n, type);
+            schedule_copy(s, buffer_of(from, n, type), buffer_of(c->prefix, n, type));
         schedule_enter(s, o->node);
         given = true;
     }
@@ -526,105 +527,107 @@ static bool hand_out(struct schedule *s, const struct ordered *o, const struct s
     return given;
 }
 
-static void scan_down(struct schedule *s, const struct ordered *o, const struct scan *c, void *recv,
-                      MPI_Count n, struct datatype *type, struct op *op, bool inclusive)
+static void scan_down(struct schedule *s, const struct noncommutative *o, const struct scan *c,
+                      struct buffer recv, struct op *op, bool inclusive)
 {
     const struct runs *t = &o->runs;
     if (leads(o)) {
         if (o->parent >= 0 && t->n > t->begins_all)
-            schedule_recv(s, datatype_at(type, c->before, t->begins_all * n),
-                          n * (t->n - t->begins_all), type, o->parent);
-        spread_prefixes(s, o, c, n, type, op);
+            schedule_recv(s,
+                          buffer_of(datatype_at(recv.type, c->before, t->begins_all * recv.count),
+                                    recv.count * (t->n - t->begins_all), recv.type),
+                          o->parent);
+        spread_prefixes(s, o, c, recv.count, recv.type, op);
         for (int i = 0; i < o->n_children; i++)
             if (t->n_of[i + 1] > t->begins[i + 1])
-                schedule_isend(s, datatype_at(type, c->given[i + 1], t->begins[i + 1] * n),
-                               n * (t->n_of[i + 1] - t->begins[i + 1]), type,
+                schedule_isend(s,
+                               buffer_of(datatype_at(recv.type, c->given[i + 1],
+                                                     t->begins[i + 1] * recv.count),
+                                         recv.count * (t->n_of[i + 1] - t->begins[i + 1]),
+                                         recv.type),
                                o->leaders[o->children[i]]);
     }
-    bool given = hand_out(s, o, c, n, type), begins = true;
+    bool given = hand_out(s, o, c, recv.count, recv.type), begins = true;
     for (int i = -1, at = 0; next_part(o, &i, &at);)
         if (o->node.rank > at && o->node.rank < at + t->parts[i].n)
             begins = false;
     if (given && (inclusive || !begins))
-        schedule_reduce(s, c->prefix, recv, n, type, op);
+        schedule_reduce(s, c->prefix, recv, op);
     else if (given)
-        schedule_copy(s, c->prefix, n, type, recv, n, type);
+        schedule_copy(s, buffer_like(recv, c->prefix), recv);
     schedule_wait(s);
 }
 
-void ordered_scan(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                  MPI_Count count, struct datatype *type, struct op *op, bool inclusive)
+void noncommutative_scan(struct schedule *s, struct levels *levels, const void *send,
+                         struct buffer recv, struct op *op, bool inclusive)
 {
-    struct ordered o;
+    struct noncommutative o;
     struct scan scans[SCAN_DEPTH];
     if (!find_within(s, levels, -1, &o))
         return;
     /* What a node keeps of a piece: its parts and what it gives for them, its runs. */
-    MPI_Count piece = piece_of(&o, count, type, o.whole.size, true, 3 * SCAN_DEPTH),
-              n_pieces = (count + piece - 1) / piece;
+    MPI_Count piece = piece_of(&o, recv.count, recv.type, o.whole.size, true, 3 * SCAN_DEPTH),
+              n_pieces = (recv.count + piece - 1) / piece;
     int depth = n_pieces < SCAN_DEPTH ? (int)n_pieces : SCAN_DEPTH;
     for (int i = 0; i < depth; i++)
-        if (!open_scan(s, &o, piece, type, &scans[i]))
+        if (!open_scan(s, &o, piece, recv.type, &scans[i]))
             return;
     for (MPI_Count up = 0; up < n_pieces + depth - 1; up++) {
         MPI_Count down = up - depth + 1, at = up * piece;
         if (up < n_pieces)
-            scan_up(s, &o, &scans[up % depth], datatype_at(type, send, at),
-                    datatype_at(type, recv, at), count - at < piece ? count - at : piece, type, op,
-                    inclusive);
+            scan_up(s, &o, &scans[up % depth], datatype_at(recv.type, send, at),
+                    buffer_piece(recv, at, piece), op, inclusive);
         at = down * piece;
         if (down >= 0)
-            scan_down(s, &o, &scans[down % depth], datatype_at(type, recv, at),
-                      count - at < piece ? count - at : piece, type, op, inclusive);
+            scan_down(s, &o, &scans[down % depth], buffer_piece(recv, at, piece), op, inclusive);
     }
 }
 
 /* ---- between the groups of an intercommunicator ---- */
 
-void ordered_reduce_across(struct schedule *s, const void *send, MPI_Count count,
-                           struct datatype *type, struct op *op, int root)
+void noncommutative_reduce_across(struct schedule *s, struct buffer send, struct op *op, int root)
 {
     struct schedule_view inter = s->view;
     struct comm *local = inter.comm->local_comm;
     const struct coll_comm *c = coll_shape_of(local);
     int job_node = job_node_of(inter.comm->remote_group->procs[root]);
-    struct ordered o = {.above = inter,
-                        .whole = {.comm = local, .rank = local->rank, .size = local->size}};
+    struct noncommutative o = {.above = inter,
+                               .whole = {.comm = local, .rank = local->rank, .size = local->size}};
     struct kept k;
-    if (!span_from(s, c, job_node, &o.span))
+    if (!node_tree_from(s, c, job_node, &o.tree))
         return;
     o.node = view_of_node(local, c);
     o.leaders = c->leaders;
     o.my_node = c->node_of[local->rank];
-    MPI_Count piece = piece_of(&o, count, type, local->size, !op->commutative, 2);
-    if (!find_place(s, &o, root, !op->commutative) || !keep(s, &o, piece, type, &k))
+    MPI_Count piece = piece_of(&o, send.count, send.type, local->size, !op->commutative, 2);
+    if (!find_place(s, &o, root, !op->commutative) || !keep(s, &o, piece, send.type, &k))
         return;
-    for (MPI_Count at = 0; at < count; at += piece)
-        pass_up(s, &o, &k, datatype_at(type, send, at), NULL,
-                count - at < piece ? count - at : piece, type, op);
+    for (MPI_Count at = 0; at < send.count; at += piece) {
+        struct buffer part = buffer_piece(send, at, piece);
+        pass_up(s, &o, &k, part.base, part, op);
+    }
     schedule_leave(s, inter);
 }
 
-void ordered_take_across(struct schedule *s, void *recv, MPI_Count count, struct datatype *type,
-                         struct op *op)
+void noncommutative_take_across(struct schedule *s, struct buffer recv, struct op *op)
 {
     const struct coll_comm *c = coll_remote_shape_of(s->view.comm);
     int job_node = job_node_of(s->view.comm->group->procs[s->view.rank]),
         n_remote = comm_remote_size(s->view.comm);
-    struct ordered o = {.whole = s->view, .my_node = -1, .parent = -1};
+    struct noncommutative o = {.whole = s->view, .my_node = -1, .parent = -1};
     struct kept k;
-    if (!span_from(s, c, job_node, &o.span))
+    if (!node_tree_from(s, c, job_node, &o.tree))
         return;
     o.leaders = c->leaders;
-    MPI_Count piece = piece_of(&o, count, type, n_remote, !op->commutative, 2);
-    o.children = span_children(s, &o.span, SPAN_TOP, &o.n_children);
+    MPI_Count piece = piece_of(&o, recv.count, recv.type, n_remote, !op->commutative, 2);
+    o.children = node_tree_children(s, &o.tree, NODE_TREE_TOP, &o.n_children);
     if (!o.children || !find_runs(s, &o, n_remote, !op->commutative) ||
-        !keep(s, &o, piece, type, &k))
+        !keep(s, &o, piece, recv.type, &k))
         return;
-    for (MPI_Count at = 0; at < count; at += piece) {
-        MPI_Count n = count - at < piece ? count - at : piece;
-        post_children(s, &o, &k, n, type);
+    for (MPI_Count at = 0; at < recv.count; at += piece) {
+        struct buffer part = buffer_piece(recv, at, piece);
+        post_children(s, &o, &k, part.count, part.type);
         schedule_wait(s);
-        join_all(s, &o, &k, datatype_at(type, recv, at), n, type, op);
+        join_all(s, &o, &k, part, op);
     }
 }

@@ -3,10 +3,10 @@
  * Reductions that keep the order of ranks, over nodes and networks that hold the ranks in any
  * order.
  *
- * A run is a row of ranks r, r + 1, ... that all lie behind one node of a span (span.h). Each node
- * combines the operands of each run that it has complete, takes those of the nodes behind it, joins
- * runs that have become neighbours, and passes one partial result for each run on. At the top one
- * run is left: the result. So a border is crossed by one payload per run, and that once; by one
+ * A run is a row of ranks r, r + 1, ... that all lie behind one node of a tree (node_tree.h). Each
+ * node combines the operands of each run that it has complete, takes those of the nodes behind it,
+ * joins runs that have become neighbours, and passes one partial result for each run on. At the top
+ * one run is left: the result. So a border is crossed by one payload per run, and that once; by one
  * payload where nodes and networks hold rows of ranks. Scans pass back along the tree, for each
  * run, what all ranks before it add up to.
  *
@@ -24,18 +24,16 @@
 #include "client/coll/topology/node_groups.h"
 
 /* The levels are those of the schedule's communicator, over all of which it runs. */
-void ordered_reduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                    MPI_Count count, struct datatype *type, struct op *op, int root);
-void ordered_allreduce(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                       MPI_Count count, struct datatype *type, struct op *op);
-void ordered_scan(struct schedule *s, struct levels *levels, const void *send, void *recv,
-                  MPI_Count count, struct datatype *type, struct op *op, bool inclusive);
+void noncommutative_reduce(struct schedule *s, struct levels *levels, const void *send,
+                           struct buffer recv, struct op *op, int root);
+void noncommutative_allreduce(struct schedule *s, struct levels *levels, const void *send,
+                              struct buffer recv, struct op *op);
+void noncommutative_scan(struct schedule *s, struct levels *levels, const void *send,
+                         struct buffer recv, struct op *op, bool inclusive);
 
 /* From all ranks of this side of an intercommunicator to a rank of the other one, and what that one
  * does. */
-void ordered_reduce_across(struct schedule *s, const void *send, MPI_Count count,
-                           struct datatype *type, struct op *op, int root);
-void ordered_take_across(struct schedule *s, void *recv, MPI_Count count, struct datatype *type,
-                         struct op *op);
+void noncommutative_reduce_across(struct schedule *s, struct buffer send, struct op *op, int root);
+void noncommutative_take_across(struct schedule *s, struct buffer recv, struct op *op);
 
 #endif

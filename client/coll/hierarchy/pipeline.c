@@ -20,7 +20,7 @@
 /* Chains of so few nodes are never much slower than trees. */
 #define SHORT_CHAIN 8
 
-struct chain {
+struct pipeline {
     int parent, n_children; /* ranks; -1: the top */
     int *children;
     MPI_Count segment; /* elements */
@@ -28,7 +28,7 @@ struct chain {
                 the top and back */
 };
 
-bool chain_suits(const struct levels *l, MPI_Count count, const struct datatype *type)
+bool pipeline_suits(const struct levels *l, MPI_Count count, const struct datatype *type)
 {
     MPI_Count n_bytes = count * type->size;
     return l->n_groups > 1 && n_bytes >= LEAST_BYTES && type->size <= SHORT_SEGMENT &&
@@ -88,29 +88,29 @@ static void find_neighbours(const struct place *p, int *ret_before, int *ret_beh
 
 /* Of a leader. False: no memory. */
 static bool link_up(struct schedule *s, const struct place *p, MPI_Count count,
-                    const struct datatype *type, struct chain *ret_chain)
+                    const struct datatype *type, struct pipeline *ret_pipeline)
 {
     const struct levels *l = p->levels;
     int before, behind, *children = schedule_temp(s, ((size_t)l->n_groups + 1) * sizeof(int));
     if (!children)
         return false;
-    *ret_chain = (struct chain){
+    *ret_pipeline = (struct pipeline){
         .parent = -1, .children = children, .lag = l->shape->n_nodes > 3 ? l->shape->n_nodes : 3};
     find_neighbours(p, &before, &behind);
     if (before >= 0)
-        ret_chain->parent = place_leader_of(p, before);
+        ret_pipeline->parent = place_leader_of(p, before);
     else if (p->tree->parent[p->my_group] >= 0)
-        ret_chain->parent = place_leader_of(p, node_above(p, p->my_group));
+        ret_pipeline->parent = place_leader_of(p, node_above(p, p->my_group));
     for (int g = 0; g < l->n_groups; g++)
         if (p->tree->parent[g] == p->my_group && node_above(p, g) == p->my_node)
-            children[ret_chain->n_children++] = place_below(p, g); /* a border first */
+            children[ret_pipeline->n_children++] = place_below(p, g); /* a border first */
     if (behind >= 0)
-        children[ret_chain->n_children++] = place_leader_of(p, behind);
+        children[ret_pipeline->n_children++] = place_leader_of(p, behind);
     MPI_Count bytes = count * type->size / MANY_SEGMENTS;
-    ret_chain->segment = (bytes < SHORT_SEGMENT  ? SHORT_SEGMENT
-                          : bytes < LONG_SEGMENT ? bytes
-                                                 : LONG_SEGMENT) /
-                         type->size;
+    ret_pipeline->segment = (bytes < SHORT_SEGMENT  ? SHORT_SEGMENT
+                             : bytes < LONG_SEGMENT ? bytes
+                                                    : LONG_SEGMENT) /
+                            type->size;
     return true;
 }
 
@@ -120,7 +120,7 @@ static bool link_up(struct schedule *s, const struct place *p, MPI_Count count,
 #define WINDOW 4
 
 /* A payload on its way. Arrays of ids, as schedule_wait_one wants them. */
-struct flow {
+struct stream {
     void *buf;
     MPI_Count count;
     struct datatype *type;
@@ -131,13 +131,13 @@ struct flow {
     void **room;     /* [n_children][2] where they go */
 };
 
-static MPI_Count length_of(const struct chain *c, const struct flow *f, MPI_Count k)
+static MPI_Count length_of(const struct pipeline *c, const struct stream *f, MPI_Count k)
 {
     MPI_Count left = f->count - k * c->segment;
     return left < 0 ? 0 : left < c->segment ? left : c->segment;
 }
 
-static void *start_of(const struct chain *c, const struct flow *f, MPI_Count k)
+static void *start_of(const struct pipeline *c, const struct stream *f, MPI_Count k)
 {
     return datatype_at(f->type, f->buf, k * c->segment);
 }
@@ -150,41 +150,44 @@ static int *no_ids(struct schedule *s, MPI_Count n)
     return ids;
 }
 
-static bool open_down(struct schedule *s, const struct chain *c, struct flow *f)
+static bool open_down(struct schedule *s, const struct pipeline *c, struct stream *f)
 {
     f->received[0] = f->received[1] = -1;
     f->sent_down = no_ids(s, (MPI_Count)c->n_children * WINDOW);
     return !s->broken;
 }
 
-static void post_from_parent(struct schedule *s, const struct chain *c, struct flow *f, MPI_Count k)
+static void post_from_parent(struct schedule *s, const struct pipeline *c, struct stream *f,
+                             MPI_Count k)
 {
     MPI_Count n = length_of(c, f, k);
     if (n > 0 && c->parent >= 0)
-        f->received[k % 2] = schedule_irecv(s, start_of(c, f, k), n, f->type, c->parent);
+        f->received[k % 2] = schedule_irecv(s, buffer_of(start_of(c, f, k), n, f->type), c->parent);
 }
 
 /* A segment that has come from the parent leaves for the children. */
-static void pass_to_children(struct schedule *s, const struct chain *c, struct flow *f, MPI_Count k)
+static void pass_to_children(struct schedule *s, const struct pipeline *c, struct stream *f,
+                             MPI_Count k)
 {
     schedule_wait_one(s, f->received[k % 2]);
     for (int i = 0; i < c->n_children; i++) {
         int *sent = &f->sent_down[(MPI_Count)i * WINDOW + k % WINDOW];
         schedule_wait_one(s, *sent);
-        *sent = schedule_isend(s, start_of(c, f, k), length_of(c, f, k), f->type, c->children[i]);
+        *sent = schedule_isend(s, buffer_of(start_of(c, f, k), length_of(c, f, k), f->type),
+                               c->children[i]);
     }
 }
 
-static void post_from_children(struct schedule *s, const struct chain *c, struct flow *f,
+static void post_from_children(struct schedule *s, const struct pipeline *c, struct stream *f,
                                MPI_Count k)
 {
     MPI_Count n = length_of(c, f, k);
     for (int i = 0; n > 0 && i < c->n_children; i++)
         f->taken[2 * i + k % 2] =
-            schedule_irecv(s, f->room[2 * i + k % 2], n, f->type, c->children[i]);
+            schedule_irecv(s, buffer_of(f->room[2 * i + k % 2], n, f->type), c->children[i]);
 }
 
-static bool open_up(struct schedule *s, const struct chain *c, struct flow *f)
+static bool open_up(struct schedule *s, const struct pipeline *c, struct stream *f)
 {
     MPI_Count n = 2 * (MPI_Count)c->n_children;
     f->taken = no_ids(s, n);
@@ -200,71 +203,72 @@ static bool open_up(struct schedule *s, const struct chain *c, struct flow *f)
 }
 
 /* The children's operands for a segment join the own one, and the result leaves for the parent. */
-static void combine_and_pass_up(struct schedule *s, const struct chain *c, struct flow *f,
+static void combine_and_pass_up(struct schedule *s, const struct pipeline *c, struct stream *f,
                                 MPI_Count k, struct op *op)
 {
     MPI_Count n = length_of(c, f, k);
     for (int i = 0; i < c->n_children; i++) {
         schedule_wait_one(s, f->taken[2 * i + k % 2]);
-        schedule_reduce(s, f->room[2 * i + k % 2], start_of(c, f, k), n, f->type, op);
+        schedule_reduce(s, f->room[2 * i + k % 2], buffer_of(start_of(c, f, k), n, f->type), op);
     }
     post_from_children(s, c, f, k + 2);
     if (c->parent >= 0)
-        f->sent_up[k] = schedule_isend(s, start_of(c, f, k), n, f->type, c->parent);
+        f->sent_up[k] = schedule_isend(s, buffer_of(start_of(c, f, k), n, f->type), c->parent);
 }
 
 /* ---- collectives ---- */
 
-void chain_bcast(struct schedule *s, const struct place *p, void *buf, MPI_Count count,
-                 struct datatype *type)
+void pipeline_bcast(struct schedule *s, const struct place *p, struct buffer buf)
 {
-    struct chain c;
-    struct flow f = {.buf = buf, .count = count, .type = type};
-    if (place_leads(p) && link_up(s, p, count, type, &c) && open_down(s, &c, &f)) {
+    struct pipeline c;
+    struct stream f = {.buf = buf.base, .count = buf.count, .type = buf.type};
+    if (place_leads(p) && link_up(s, p, buf.count, buf.type, &c) && open_down(s, &c, &f)) {
         post_from_parent(s, &c, &f, 0);
         post_from_parent(s, &c, &f, 1);
-        for (MPI_Count k = 0; k * c.segment < count; k++) {
+        for (MPI_Count k = 0; k * c.segment < buf.count; k++) {
             pass_to_children(s, &c, &f, k);
             post_from_parent(s, &c, &f, k + 2);
         }
         schedule_wait(s);
     }
     schedule_enter(s, p->node);
-    coll_bcast(s, buf, count, type, p->node_leader);
+    coll_bcast(s, buf, p->node_leader);
     schedule_leave(s, p->whole);
 }
 
-void chain_reduce(struct schedule *s, const struct place *p, const void *send, void *recv,
-                  MPI_Count count, struct datatype *type, struct op *op)
+void pipeline_reduce(struct schedule *s, const struct place *p, const void *send,
+                     struct buffer recv, struct op *op)
 {
-    struct chain c;
+    struct pipeline c;
     bool is_root = p->whole.rank == p->root;
-    struct flow f = {.buf = is_root || !place_leads(p) ? recv : schedule_temp_typed(s, count, type),
-                     .count = count,
-                     .type = type};
+    struct stream f = {.buf = is_root || !place_leads(p)
+                                  ? recv.base
+                                  : schedule_temp_typed(s, recv.count, recv.type),
+                       .count = recv.count,
+                       .type = recv.type};
     schedule_enter(s, p->node);
-    coll_reduce(s, is_root && send == recv ? MPI_IN_PLACE : send, f.buf, count, type, op,
+    coll_reduce(s, is_root && send == recv.base ? MPI_IN_PLACE : send, buffer_like(recv, f.buf), op,
                 p->node_leader);
     schedule_leave(s, p->whole);
-    if (!place_leads(p) || !link_up(s, p, count, type, &c) || !open_up(s, &c, &f))
+    if (!place_leads(p) || !link_up(s, p, recv.count, recv.type, &c) || !open_up(s, &c, &f))
         return;
-    for (MPI_Count k = 0; k * c.segment < count; k++)
+    for (MPI_Count k = 0; k * c.segment < recv.count; k++)
         combine_and_pass_up(s, &c, &f, k, op);
     schedule_wait(s);
 }
 
-void chain_allreduce(struct schedule *s, const struct place *p, const void *send, void *recv,
-                     MPI_Count count, struct datatype *type, struct op *op)
+void pipeline_allreduce(struct schedule *s, const struct place *p, const void *send,
+                        struct buffer recv, struct op *op)
 {
-    struct chain c;
-    struct flow f = {.buf = recv, .count = count, .type = type};
+    struct pipeline c;
+    struct stream f = {.buf = recv.base, .count = recv.count, .type = recv.type};
     schedule_enter(s, p->node);
-    coll_reduce(s, place_leads(p) && send == recv ? MPI_IN_PLACE : send, recv, count, type, op,
+    coll_reduce(s, place_leads(p) && send == recv.base ? MPI_IN_PLACE : send, recv, op,
                 p->node_leader);
     schedule_leave(s, p->whole);
-    if (place_leads(p) && link_up(s, p, count, type, &c) && open_up(s, &c, &f) &&
+    if (place_leads(p) && link_up(s, p, recv.count, recv.type, &c) && open_up(s, &c, &f) &&
         open_down(s, &c, &f)) {
-        MPI_Count n_segments = (count + c.segment - 1) / c.segment;
+        MPI_Count n_segments = (recv.count + c.segment - 1) / c.segment;
         for (MPI_Count k = 0; k < n_segments + c.lag; k++) {
             MPI_Count down = k - c.lag, posted = down + 2;
             if (k < n_segments)
@@ -280,6 +284,6 @@ void chain_allreduce(struct schedule *s, const struct place *p, const void *send
         schedule_wait(s);
     }
     schedule_enter(s, p->node);
-    coll_bcast(s, recv, count, type, p->node_leader);
+    coll_bcast(s, recv, p->node_leader);
     schedule_leave(s, p->whole);
 }

@@ -8,15 +8,14 @@
 #include "client/coll/hierarchy/hierarchy.h"
 
 /* Is the payload long enough for the number of nodes? The same answer on all ranks. */
-bool chain_suits(const struct levels *l, MPI_Count count, const struct datatype *type);
+bool pipeline_suits(const struct levels *l, MPI_Count count, const struct datatype *type);
 
 /* In place is resolved; operations must commute. The root is the place's. */
-void chain_bcast(struct schedule *s, const struct place *p, void *buf, MPI_Count count,
-                 struct datatype *type);
-void chain_reduce(struct schedule *s, const struct place *p, const void *send, void *recv,
-                  MPI_Count count, struct datatype *type, struct op *op);
+void pipeline_bcast(struct schedule *s, const struct place *p, struct buffer buf);
+void pipeline_reduce(struct schedule *s, const struct place *p, const void *send,
+                     struct buffer recv, struct op *op);
 /* Without root. */
-void chain_allreduce(struct schedule *s, const struct place *p, const void *send, void *recv,
-                     MPI_Count count, struct datatype *type, struct op *op);
+void pipeline_allreduce(struct schedule *s, const struct place *p, const void *send,
+                        struct buffer recv, struct op *op);
 
 #endif

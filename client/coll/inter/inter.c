@@ -40,10 +40,10 @@ struct tops {
 static bool find_tops(struct schedule *s, int job_node, struct tops *ret_tops)
 {
     const struct coll_comm *c = coll_remote_shape_of(s->view.comm);
-    struct span span;
-    if (!span_from(s, c, job_node, &span))
+    struct node_tree tree;
+    if (!node_tree_from(s, c, job_node, &tree))
         return false;
-    ret_tops->ranks = span_children(s, &span, SPAN_TOP, &ret_tops->n);
+    ret_tops->ranks = node_tree_children(s, &tree, NODE_TREE_TOP, &ret_tops->n);
     for (int i = 0; i < ret_tops->n; i++)
         ret_tops->ranks[i] = c->leaders[ret_tops->ranks[i]];
     return !s->broken;
@@ -55,11 +55,10 @@ static int own_job_node(const struct schedule *s)
 }
 
 /* Complete at the next wait. */
-static void isend_to_tops(struct schedule *s, const struct tops *tops, const void *buf,
-                          MPI_Count count, struct datatype *type)
+static void isend_to_tops(struct schedule *s, const struct tops *tops, struct buffer buf)
 {
     for (int i = 0; i < tops->n; i++)
-        schedule_isend(s, buf, count, type, tops->ranks[i]);
+        schedule_isend(s, buf, tops->ranks[i]);
 }
 
 /* The place of a rank in the tree along which its group hands on what comes from the other one. */
@@ -76,8 +75,8 @@ static bool find_spread(struct schedule *s, int job_node, struct spread *ret_spr
     struct schedule_view inter = s->view;
     struct comm *local = inter.comm->local_comm;
     const struct coll_comm *c = coll_shape_of(local);
-    struct span span;
-    if (!span_from(s, c, job_node, &span))
+    struct node_tree tree;
+    if (!node_tree_from(s, c, job_node, &tree))
         return false;
     struct spread *p = ret_spread;
     *p = (struct spread){.inter = inter,
@@ -85,21 +84,20 @@ static bool find_spread(struct schedule *s, int job_node, struct spread *ret_spr
                          .local = {.comm = local, .rank = local->rank, .size = local->size}};
     p->node = (struct schedule_view){
         .comm = local, .rank = c->my_member, .size = c->n_members, .map = c->members};
-    int my_node = c->node_of[local->rank], above = span.parent[my_node];
+    int my_node = c->node_of[local->rank], above = tree.parent[my_node];
     p->leads = c->leaders[my_node] == local->rank; /* the lowest rank: the first member */
     p->parent = above < 0 ? -1 : c->leaders[above];
-    p->children = span_children(s, &span, my_node, &p->n_children);
+    p->children = node_tree_children(s, &tree, my_node, &p->n_children);
     return p->children != NULL;
 }
 
-static void hand_on(struct schedule *s, const struct spread *p, void *buf, MPI_Count count,
-                    struct datatype *type)
+static void hand_on(struct schedule *s, const struct spread *p, struct buffer buf)
 {
     schedule_enter(s, p->local);
     for (int i = 0; p->leads && i < p->n_children; i++)
-        schedule_isend(s, buf, count, type, p->shape->leaders[p->children[i]]);
+        schedule_isend(s, buf, p->shape->leaders[p->children[i]]);
     schedule_enter(s, p->node);
-    coll_bcast(s, buf, count, type, p->leader);
+    coll_bcast(s, buf, p->leader);
     schedule_leave(s, p->inter);
 }
 
@@ -107,42 +105,41 @@ static void hand_on(struct schedule *s, const struct spread *p, void *buf, MPI_C
  * payload of the same length to the tops of the other group, if there are `tops`. Piece by piece in
  * both directions, so that no rank waits for a piece that another one holds back. */
 static void exchange(struct schedule *s, const struct tops *tops, const void *send, int source,
-                     void *recv, MPI_Count count, struct datatype *type)
+                     struct buffer recv)
 {
     int job_node = job_node_of(s->view.comm->remote_group->procs[source]);
-    MPI_Count piece = piece_of(count, type);
+    MPI_Count piece = piece_of(recv.count, recv.type);
     struct spread p;
     if (!find_spread(s, job_node, &p))
         return;
-    for (MPI_Count at = 0; at < count; at += piece) {
-        MPI_Count n = count - at < piece ? count - at : piece;
-        void *to = datatype_at(type, recv, at);
+    for (MPI_Count at = 0; at < recv.count; at += piece) {
+        MPI_Count n = recv.count - at < piece ? recv.count - at : piece;
+        void *to = datatype_at(recv.type, recv.base, at);
         if (tops)
-            isend_to_tops(s, tops, datatype_at(type, send, at), n, type);
+            isend_to_tops(s, tops, buffer_of(datatype_at(recv.type, send, at), n, recv.type));
         schedule_enter(s, p.parent < 0 ? p.inter : p.local);
         if (p.leads)
-            schedule_irecv(s, to, n, type, p.parent < 0 ? source : p.parent);
+            schedule_irecv(s, buffer_of(to, n, recv.type), p.parent < 0 ? source : p.parent);
         schedule_wait(s);
-        hand_on(s, &p, to, n, type);
+        hand_on(s, &p, buffer_of(to, n, recv.type));
     }
     schedule_wait(s);
 }
 
-void inter_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root)
+void inter_bcast(struct schedule *s, struct buffer buf, int root)
 {
     struct tops tops;
-    MPI_Count piece = piece_of(count, type);
-    if (root == MPI_PROC_NULL || count * type->size == 0)
+    MPI_Count piece = piece_of(buf.count, buf.type);
+    if (root == MPI_PROC_NULL || buffer_size(buf) == 0)
         return;
     if (root != MPI_ROOT) {
-        exchange(s, NULL, NULL, root, buf, count, type);
+        exchange(s, NULL, NULL, root, buf);
         return;
     }
     if (!find_tops(s, own_job_node(s), &tops))
         return;
-    for (MPI_Count at = 0; at < count; at += piece)
-        isend_to_tops(s, &tops, datatype_at(type, buf, at), count - at < piece ? count - at : piece,
-                      type);
+    for (MPI_Count at = 0; at < buf.count; at += piece)
+        isend_to_tops(s, &tops, buffer_piece(buf, at, piece));
     schedule_wait(s);
 }
 
@@ -153,35 +150,33 @@ static void receive_blocks(struct schedule *s, const struct blocks *recv)
 {
     for (int i = 0; i < remote_size(s); i++)
         if (blocks_bytes(recv, i) > 0)
-            schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i), i);
+            schedule_irecv(s, blocks_buffer(recv, i), i);
 }
 
-void inter_gather(struct schedule *s, const void *send, MPI_Count send_count,
-                  struct datatype *send_type, const struct blocks *recv, int root)
+void inter_gather(struct schedule *s, struct buffer send, const struct blocks *recv, int root)
 {
     if (root == MPI_PROC_NULL)
         return;
     if (root == MPI_ROOT) {
         receive_blocks(s, recv);
         schedule_wait(s);
-    } else if (send_count * send_type->size > 0) {
-        schedule_send(s, send, send_count, send_type, root);
+    } else if (buffer_size(send) > 0) {
+        schedule_send(s, send, root);
     }
 }
 
-void inter_scatter(struct schedule *s, const struct blocks *send, void *recv, MPI_Count recv_count,
-                   struct datatype *recv_type, int root)
+void inter_scatter(struct schedule *s, const struct blocks *send, struct buffer recv, int root)
 {
     if (root == MPI_PROC_NULL)
         return;
     if (root != MPI_ROOT) {
-        if (recv_count * recv_type->size > 0)
-            schedule_recv(s, recv, recv_count, recv_type, root);
+        if (buffer_size(recv) > 0)
+            schedule_recv(s, recv, root);
         return;
     }
     for (int i = 0; i < remote_size(s); i++)
         if (blocks_bytes(send, i) > 0)
-            schedule_isend(s, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i), i);
+            schedule_isend(s, blocks_buffer(send, i), i);
     schedule_wait(s);
 }
 
@@ -286,15 +281,14 @@ static bool open_stream(struct schedule *s, const struct blocks *recv, const str
             ret_stream->start = k->bytes + k->at[i];
         ret_stream->n += block;
         if (p->leads && p->parent < 0)
-            schedule_irecv(s, k->bytes + k->at[i], block, coll_byte(), i);
+            schedule_irecv(s, buffer_of_bytes(k->bytes + k->at[i], block), i);
     }
     return true;
 }
 
 /* Each block goes straight to where the branches around its place begin, all of a place together
  * from there on. */
-void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count,
-                     struct datatype *send_type, const struct blocks *recv)
+void inter_allgather(struct schedule *s, struct buffer send, const struct blocks *recv)
 {
     struct comm *comm = s->view.comm;
     const struct coll_comm *own = coll_shape_of(comm->local_comm);
@@ -310,8 +304,8 @@ void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count,
     for (int place = 0; streams && place < k.places.n; place++)
         if (!open_stream(s, recv, &k, place, &streams[place]))
             return;
-    if (send_count * send_type->size > 0)
-        isend_to_tops(s, &tops, send, send_count, send_type);
+    if (buffer_size(send) > 0)
+        isend_to_tops(s, &tops, send);
     schedule_wait(s);
     for (int place = 0; !s->broken && place < k.places.n; place++) {
         struct stream *stream = &streams[place];
@@ -319,13 +313,13 @@ void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count,
             continue;
         schedule_enter(s, stream->spread.local);
         if (stream->spread.leads)
-            schedule_recv(s, stream->start, stream->n, coll_byte(), stream->spread.parent);
-        hand_on(s, &stream->spread, stream->start, stream->n, coll_byte());
+            schedule_recv(s, buffer_of_bytes(stream->start, stream->n), stream->spread.parent);
+        hand_on(s, &stream->spread, buffer_of_bytes(stream->start, stream->n));
     }
     schedule_wait(s);
     for (int i = 0; !k.in_place && i < remote_size(s); i++)
-        schedule_copy(s, k.bytes + k.at[i], blocks_bytes(recv, i), coll_byte(), blocks_at(recv, i),
-                      blocks_count(recv, i), recv->type);
+        schedule_copy(s, buffer_of_bytes(k.bytes + k.at[i], blocks_bytes(recv, i)),
+                      blocks_buffer(recv, i));
 }
 
 /* ---- alltoall ---- */
@@ -337,27 +331,24 @@ void inter_alltoall(struct schedule *s, const struct blocks *send, const struct 
         int end = start + LINEAR_WINDOW < n ? start + LINEAR_WINDOW : n;
         for (int i = start; i < end; i++)
             if (blocks_bytes(recv, i) > 0)
-                schedule_irecv(s, blocks_at(recv, i), blocks_count(recv, i), blocks_type(recv, i),
-                               i);
+                schedule_irecv(s, blocks_buffer(recv, i), i);
         for (int i = start; i < end; i++)
             if (blocks_bytes(send, i) > 0)
-                schedule_isend(s, blocks_at(send, i), blocks_count(send, i), blocks_type(send, i),
-                               i);
+                schedule_isend(s, blocks_buffer(send, i), i);
         schedule_wait(s);
     }
 }
 
 /* ---- reductions ---- */
 
-void inter_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                  struct datatype *type, struct op *op, int root)
+void inter_reduce(struct schedule *s, const void *send, struct buffer recv, struct op *op, int root)
 {
-    if (root == MPI_PROC_NULL || count == 0)
+    if (root == MPI_PROC_NULL || recv.count == 0)
         return;
     if (root == MPI_ROOT)
-        ordered_take_across(s, recv, count, type, op);
+        noncommutative_take_across(s, recv, op);
     else
-        ordered_reduce_across(s, send, count, type, op, root);
+        noncommutative_reduce_across(s, buffer_like(recv, send), op, root);
 }
 
 /* The rank of a group that has its result: on the node that is nearest to the other group's rank
@@ -383,8 +374,8 @@ struct results {
     void *own_result;
 };
 
-static bool reduce_locally(struct schedule *s, const void *send, MPI_Count count,
-                           struct datatype *type, struct op *op, struct results *ret_results)
+static bool reduce_locally(struct schedule *s, struct buffer send, struct op *op,
+                           struct results *ret_results)
 {
     struct comm *comm = s->view.comm;
     const struct coll_comm *own = coll_shape_of(comm->local_comm),
@@ -397,23 +388,22 @@ static bool reduce_locally(struct schedule *s, const void *send, MPI_Count count
     *r = (struct results){.own = speaker_of(own, comm->group, comm->remote_group),
                           .other = speaker_of(other, comm->remote_group, comm->group)};
     struct schedule_view inter = enter_local(s);
-    r->own_result = s->view.rank == r->own ? schedule_temp_typed(s, count, type) : NULL;
-    coll_reduce(s, send, r->own_result, count, type, op, r->own);
+    r->own_result = s->view.rank == r->own ? schedule_temp_typed(s, send.count, send.type) : NULL;
+    coll_reduce(s, send.base, buffer_like(send, r->own_result), op, r->own);
     schedule_leave(s, inter);
     return !s->broken;
 }
 
-void inter_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                     struct datatype *type, struct op *op)
+void inter_allreduce(struct schedule *s, const void *send, struct buffer recv, struct op *op)
 {
     struct results r;
     struct tops tops;
-    if (count == 0 || !reduce_locally(s, send, count, type, op, &r))
+    if (recv.count == 0 || !reduce_locally(s, buffer_like(recv, send), op, &r))
         return;
     bool speaks = s->view.rank == r.own;
     if (speaks && !find_tops(s, own_job_node(s), &tops))
         return;
-    exchange(s, speaks ? &tops : NULL, r.own_result, r.other, recv, count, type);
+    exchange(s, speaks ? &tops : NULL, r.own_result, r.other, recv);
 }
 
 /* A byte from everybody to everybody. */
@@ -423,30 +413,30 @@ void inter_barrier(struct schedule *s)
     if (!bytes)
         return;
     bytes[0] = 0;
-    inter_allreduce(s, bytes, bytes + 1, 1, coll_byte(), op_predefined(MPI_BOR));
+    inter_allreduce(s, bytes, buffer_of_bytes(bytes + 1, 1), op_predefined(MPI_BOR));
 }
 
 /* The blocks of this group's ranks below a top, from the other group's result, which the top
  * has. */
-static void scatter_below(struct schedule *s, const struct span *span, const struct blocks *result,
-                          void *recv)
+static void scatter_below(struct schedule *s, const struct node_tree *tree,
+                          const struct blocks *result, void *recv)
 {
-    const struct coll_comm *c = span->shape;
+    const struct coll_comm *c = tree->shape;
     int rank = s->view.rank, *top = schedule_temp(s, (size_t)c->n_nodes * sizeof(int));
     if (!top)
         return;
     for (int i = 0; i < c->n_nodes; i++)
-        top[span->order[i]] =
-            span->parent[span->order[i]] < 0 ? span->order[i] : top[span->parent[span->order[i]]];
+        top[tree->order[i]] =
+            tree->parent[tree->order[i]] < 0 ? tree->order[i] : top[tree->parent[tree->order[i]]];
     int mine = c->leaders[top[c->node_of[rank]]];
     for (int i = 0; rank == mine && i < s->view.size; i++)
         if (c->leaders[top[c->node_of[i]]] == rank && i != rank && blocks_count(result, i) > 0)
-            schedule_isend(s, blocks_at(result, i), blocks_count(result, i), result->type, i);
+            schedule_isend(s, blocks_buffer(result, i), i);
     if (rank == mine)
-        schedule_copy(s, blocks_at(result, rank), blocks_count(result, rank), result->type, recv,
-                      blocks_count(result, rank), result->type);
+        schedule_copy(s, blocks_buffer(result, rank),
+                      buffer_of(recv, blocks_count(result, rank), result->type));
     else if (blocks_count(result, rank) > 0)
-        schedule_irecv(s, recv, blocks_count(result, rank), result->type, mine);
+        schedule_irecv(s, buffer_of(recv, blocks_count(result, rank), result->type), mine);
 }
 
 /* Blocks of one size go straight to their ranks; of others only those who take them know the sizes:
@@ -461,32 +451,32 @@ void inter_reduce_scatter(struct schedule *s, const void *send, void *recv,
     struct datatype *type = counts->type;
     struct results r;
     struct tops tops;
-    struct span span;
-    if (count == 0 || !reduce_locally(s, send, count, type, op, &r))
+    struct node_tree tree;
+    if (count == 0 || !reduce_locally(s, buffer_of(send, count, type), op, &r))
         return;
     if (!counts->counts.base) {
         MPI_Count n = count / n_remote;
         for (int i = 0; s->view.rank == r.own && i < n_remote; i++)
-            schedule_isend(s, datatype_at(type, r.own_result, i * n), n, type, i);
-        schedule_recv(s, recv, own_count, type, r.other);
+            schedule_isend(s, buffer_of(datatype_at(type, r.own_result, i * n), n, type), i);
+        schedule_recv(s, buffer_of(recv, own_count, type), r.other);
         schedule_wait(s);
         return;
     }
     if (s->view.rank == r.own && find_tops(s, own_job_node(s), &tops))
-        isend_to_tops(s, &tops, r.own_result, count, type);
+        isend_to_tops(s, &tops, buffer_of(r.own_result, count, type));
     job_node = job_node_of(comm->remote_group->procs[r.other]);
-    if (!span_from(s, coll_shape_of(comm->local_comm), job_node, &span))
+    if (!node_tree_from(s, coll_shape_of(comm->local_comm), job_node, &tree))
         return;
     struct blocks result = *counts;
-    int my_node = span.shape->node_of[s->view.rank];
-    if (span.parent[my_node] < 0 && span.shape->leaders[my_node] == s->view.rank) {
+    int my_node = tree.shape->node_of[s->view.rank];
+    if (tree.parent[my_node] < 0 && tree.shape->leaders[my_node] == s->view.rank) {
         result.buf = schedule_temp_typed(s, count, type);
         if (s->broken)
             return;
-        schedule_recv(s, result.buf, count, type, r.other);
+        schedule_recv(s, buffer_of(result.buf, count, type), r.other);
     }
     struct schedule_view inter = enter_local(s);
-    scatter_below(s, &span, &result, recv);
+    scatter_below(s, &tree, &result, recv);
     schedule_leave(s, inter);
     schedule_wait(s);
 }

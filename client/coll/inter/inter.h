@@ -4,10 +4,10 @@
  *
  * A payload that a group hands to the other one crosses a border between networks only where
  * somebody behind it wants it: it goes straight from its source to the nodes of the receiving group
- * that begin the branches of a tree around the source (span.h), and along that tree. Where a group
- * combines operands first, it does so along a tree towards who wants the result. The parts within a
- * group run over comm->local_comm with the algorithms for intracommunicators. What is another
- * payload for each pair of ranks is sent directly.
+ * that begin the branches of a tree around the source (node_tree.h), and along that tree. Where a
+ * group combines operands first, it does so along a tree towards who wants the result. The parts
+ * within a group run over comm->local_comm with the algorithms for intracommunicators. What is
+ * another payload for each pair of ranks is sent directly.
  *
  * Arguments as in coll.h; roots are MPI_ROOT, MPI_PROC_NULL or a rank of the remote group. Blocks
  * with one entry per rank describe the group that the standard says: the remote one for what is
@@ -19,18 +19,14 @@
 #include "client/coll/family/coll.h"
 
 void inter_barrier(struct schedule *s);
-void inter_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root);
-void inter_gather(struct schedule *s, const void *send, MPI_Count send_count,
-                  struct datatype *send_type, const struct blocks *recv, int root);
-void inter_scatter(struct schedule *s, const struct blocks *send, void *recv, MPI_Count recv_count,
-                   struct datatype *recv_type, int root);
-void inter_allgather(struct schedule *s, const void *send, MPI_Count send_count,
-                     struct datatype *send_type, const struct blocks *recv);
+void inter_bcast(struct schedule *s, struct buffer buf, int root);
+void inter_gather(struct schedule *s, struct buffer send, const struct blocks *recv, int root);
+void inter_scatter(struct schedule *s, const struct blocks *send, struct buffer recv, int root);
+void inter_allgather(struct schedule *s, struct buffer send, const struct blocks *recv);
 void inter_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv);
-void inter_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                  struct datatype *type, struct op *op, int root);
-void inter_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                     struct datatype *type, struct op *op);
+void inter_reduce(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                  int root);
+void inter_allreduce(struct schedule *s, const void *send, struct buffer recv, struct op *op);
 void inter_reduce_scatter(struct schedule *s, const void *send, void *recv,
                           const struct blocks *counts, struct op *op);
 

@@ -49,22 +49,19 @@ enum progress_news shared_news(void);
 /* ---- algorithms; arguments as in algorithms.h ---- */
 
 void shared_barrier(struct schedule *s);
-void shared_bcast(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int root);
-void shared_gather(struct schedule *s, const void *send, MPI_Count send_count,
-                   struct datatype *send_type, const struct blocks *recv, bool uniform, int root);
-void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform, void *recv,
-                    MPI_Count recv_count, struct datatype *recv_type, int root);
+void shared_bcast(struct schedule *s, struct buffer buf, int root);
+void shared_gather(struct schedule *s, struct buffer send, const struct blocks *recv, bool uniform,
+                   int root);
+void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform, struct buffer recv,
+                    int root);
 void shared_allgather(struct schedule *s, const struct blocks *recv);
 void shared_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv);
-void shared_reduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                   struct datatype *type, struct op *op, int root);
-void shared_allreduce(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                      struct datatype *type, struct op *op);
+void shared_reduce(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                   int root);
+void shared_allreduce(struct schedule *s, const void *send, struct buffer recv, struct op *op);
 void shared_reduce_scatter(struct schedule *s, const void *send, void *recv,
                            const struct blocks *counts, struct op *op);
-void shared_scan(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                 struct datatype *type, struct op *op);
-void shared_exscan(struct schedule *s, const void *send, void *recv, MPI_Count count,
-                   struct datatype *type, struct op *op);
+void shared_scan(struct schedule *s, const void *send, struct buffer recv, struct op *op);
+void shared_exscan(struct schedule *s, const void *send, struct buffer recv, struct op *op);
 
 #endif

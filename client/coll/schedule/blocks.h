@@ -10,7 +10,7 @@
 #ifndef MOTET_CLIENT_COLL_SCHEDULE_BLOCKS_H
 #define MOTET_CLIENT_COLL_SCHEDULE_BLOCKS_H
 
-#include "client/datatype/datatype.h"
+#include "client/datatype/buffer.h"
 #include "client/object/intvec.h"
 
 #include <stdbool.h>
@@ -59,6 +59,11 @@ static inline void *blocks_at(const struct blocks *b, int i)
         return (void *)((uintptr_t)b->buf + (uintptr_t)intvec_at(b->displs, i));
     return datatype_at(b->type, b->buf,
                        b->displs.base ? intvec_at(b->displs, i) : blocks_first(b, i));
+}
+
+static inline struct buffer blocks_buffer(const struct blocks *b, int i)
+{
+    return buffer_of(blocks_at(b, i), blocks_count(b, i), blocks_type(b, i));
 }
 
 #endif

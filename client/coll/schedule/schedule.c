@@ -38,12 +38,11 @@ struct schedule_step {
                  member of the exchange */
     int tag;
     struct comm *comm;
-    const void *in;
-    void *out;
-    MPI_Count in_count, out_count;
-    struct datatype *in_type, *out_type;
+    struct buffer in, out;
+    const void *operand; /* of STEP_REDUCE, the left one; it is like `out` */
     struct op *op;
     int (*fn)(void *arg);
+    void *arg;
     struct shared shared;
     int self;      /* own place, for tables of offsets */
     MPI_Count off; /* in a publication; its bytes for STEP_CLAIM */
@@ -145,10 +144,10 @@ void schedule_free(struct schedule *s)
         return;
     for (int i = 0; i < s->n_steps; i++) {
         struct schedule_step *step = &s->steps[i];
-        if (step->in_type)
-            type_unref(step->in_type);
-        if (step->out_type)
-            type_unref(step->out_type);
+        if (step->in.type)
+            type_unref(step->in.type);
+        if (step->out.type)
+            type_unref(step->out.type);
         if (step->op)
             op_unref(step->op);
     }
@@ -216,10 +215,10 @@ static struct schedule_step *record(struct schedule *s, enum step_kind kind)
     return step;
 }
 
-static struct datatype *hold_type(struct datatype *type)
+static struct buffer hold(struct buffer buf)
 {
-    type_ref(type);
-    return type;
+    type_ref(buf.type);
+    return buf;
 }
 
 /* ---- carrying out ---- */
@@ -256,45 +255,40 @@ static struct schedule_step *record_post(struct schedule *s, enum step_kind kind
     return record(s, kind);
 }
 
-static void post_send(struct schedule *s, struct comm *comm, const void *buf, MPI_Count count,
-                      struct datatype *type, int peer, int tag)
+static void post_send(struct schedule *s, struct comm *comm, struct buffer buf, int peer, int tag)
 {
     if (!reserve_pending(s, s->n_pending)) {
         schedule_no_memory(s);
         return;
     }
     struct request *r = NULL;
-    note(s, p2p_isend(buffer_of(buf, count, type), envelope_of(comm, peer, tag, P2P_CONTEXT_COLL),
-                      P2P_STANDARD, &r));
+    note(s, p2p_isend(buf, envelope_of(comm, peer, tag, P2P_CONTEXT_COLL), P2P_STANDARD, &r));
     s->pending[s->n_pending++] = r;
 }
 
-static void post_recv(struct schedule *s, struct comm *comm, void *buf, MPI_Count count,
-                      struct datatype *type, int peer, int tag)
+static void post_recv(struct schedule *s, struct comm *comm, struct buffer buf, int peer, int tag)
 {
     if (!reserve_pending(s, s->n_pending)) {
         schedule_no_memory(s);
         return;
     }
     struct request *r = NULL;
-    note(s, p2p_irecv(buffer_of(buf, count, type), envelope_of(comm, peer, tag, P2P_CONTEXT_COLL),
-                      &r));
+    note(s, p2p_irecv(buf, envelope_of(comm, peer, tag, P2P_CONTEXT_COLL), &r));
     s->pending[s->n_pending++] = r;
 }
 
-static void carry_out_copy(const void *src, MPI_Count src_count, struct datatype *src_type,
-                           void *dst, MPI_Count dst_count, struct datatype *dst_type)
+static void carry_out_copy(struct buffer src, struct buffer dst)
 {
-    MPI_Count n_bytes = src_count * src_type->size;
+    MPI_Count n_bytes = buffer_size(src);
     /* One address with two types is two places when displacements are addresses (MPI_BOTTOM). */
-    if ((src == dst && src_type == dst_type) || n_bytes == 0)
+    if ((src.base == dst.base && src.type == dst.type) || n_bytes == 0)
         return;
-    if (datatype_is_run(src_type, src_count) && datatype_is_run(dst_type, dst_count) &&
-        n_bytes <= dst_count * dst_type->size)
-        memcpy(datatype_run_start(dst_type, dst), datatype_run_start(src_type, src),
+    if (datatype_is_run(src.type, src.count) && datatype_is_run(dst.type, dst.count) &&
+        n_bytes <= buffer_size(dst))
+        memcpy(datatype_run_start(dst.type, dst.base), datatype_run_start(src.type, src.base),
                (size_t)n_bytes);
     else
-        datatype_copy(src, src_count, src_type, dst, dst_count, dst_type);
+        datatype_copy(src.base, src.count, src.type, dst.base, dst.count, dst.type);
 }
 
 /* ---- the calls of the algorithms ---- */
@@ -304,53 +298,48 @@ static struct envelope envelope_to(const struct schedule *s, int peer)
     return envelope_of(s->view.comm, comm_rank_of(s, peer), s->tag, P2P_CONTEXT_COLL);
 }
 
-void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
-                   int to)
+void schedule_send(struct schedule *s, struct buffer buf, int to)
 {
     if (s->recording) {
-        schedule_isend(s, buf, count, type, to);
+        schedule_isend(s, buf, to);
         schedule_wait(s);
     } else if (to >= 0 && !s->broken) {
-        note(s, p2p_send(buffer_of(buf, count, type), envelope_to(s, to), P2P_STANDARD));
+        note(s, p2p_send(buf, envelope_to(s, to), P2P_STANDARD));
     }
 }
 
-void schedule_recv(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int from)
+void schedule_recv(struct schedule *s, struct buffer buf, int from)
 {
     if (s->recording) {
-        schedule_irecv(s, buf, count, type, from);
+        schedule_irecv(s, buf, from);
         schedule_wait(s);
     } else if (from >= 0 && !s->broken) {
-        note(s, p2p_recv(buffer_of(buf, count, type), envelope_to(s, from), MPI_STATUS_IGNORE));
+        note(s, p2p_recv(buf, envelope_to(s, from), MPI_STATUS_IGNORE));
     }
 }
 
-void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount,
-                       struct datatype *stype, int to, void *rbuf, MPI_Count rcount,
-                       struct datatype *rtype, int from)
+void schedule_sendrecv(struct schedule *s, struct buffer sbuf, int to, struct buffer rbuf, int from)
 {
     if (to < 0) {
-        schedule_recv(s, rbuf, rcount, rtype, from);
+        schedule_recv(s, rbuf, from);
     } else if (from < 0) {
-        schedule_send(s, sbuf, scount, stype, to);
+        schedule_send(s, sbuf, to);
     } else if (s->recording) {
-        schedule_irecv(s, rbuf, rcount, rtype, from);
-        schedule_isend(s, sbuf, scount, stype, to);
+        schedule_irecv(s, rbuf, from);
+        schedule_isend(s, sbuf, to);
         schedule_wait(s);
     } else if (!s->broken) {
         note(s,
-             p2p_sendrecv(buffer_of(sbuf, scount, stype), envelope_to(s, to),
-                          buffer_of(rbuf, rcount, rtype), envelope_to(s, from), MPI_STATUS_IGNORE));
+             p2p_sendrecv(sbuf, envelope_to(s, to), rbuf, envelope_to(s, from), MPI_STATUS_IGNORE));
     }
 }
 
-int schedule_isend(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
-                   int to)
+int schedule_isend(struct schedule *s, struct buffer buf, int to)
 {
     if (to < 0 || s->broken)
         return -1;
     if (!s->recording) {
-        post_send(s, s->view.comm, buf, count, type, comm_rank_of(s, to), s->tag);
+        post_send(s, s->view.comm, buf, comm_rank_of(s, to), s->tag);
         return s->n_pending - 1;
     }
     struct schedule_step *step = record_post(s, STEP_SEND);
@@ -358,18 +347,16 @@ int schedule_isend(struct schedule *s, const void *buf, MPI_Count count, struct 
         return -1;
     step->peer = comm_rank_of(s, to);
     step->comm = s->view.comm;
-    step->in = buf;
-    step->in_count = count;
-    step->in_type = hold_type(type);
+    step->in = hold(buf);
     return s->n_posts++;
 }
 
-int schedule_irecv(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int from)
+int schedule_irecv(struct schedule *s, struct buffer buf, int from)
 {
     if (from < 0 || s->broken)
         return -1;
     if (!s->recording) {
-        post_recv(s, s->view.comm, buf, count, type, comm_rank_of(s, from), s->tag);
+        post_recv(s, s->view.comm, buf, comm_rank_of(s, from), s->tag);
         return s->n_pending - 1;
     }
     struct schedule_step *step = record_post(s, STEP_RECV);
@@ -377,9 +364,7 @@ int schedule_irecv(struct schedule *s, void *buf, MPI_Count count, struct dataty
         return -1;
     step->peer = comm_rank_of(s, from);
     step->comm = s->view.comm;
-    step->out = buf;
-    step->out_count = count;
-    step->out_type = hold_type(type);
+    step->out = hold(buf);
     return s->n_posts++;
 }
 
@@ -421,43 +406,34 @@ void schedule_wait_one(struct schedule *s, int id)
     }
 }
 
-void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count,
-                   struct datatype *src_type, void *dst, MPI_Count dst_count,
-                   struct datatype *dst_type)
+void schedule_copy(struct schedule *s, struct buffer src, struct buffer dst)
 {
-    if (s->broken || (src == dst && src_type == dst_type))
+    if (s->broken || (src.base == dst.base && src.type == dst.type))
         return;
     if (!s->recording) {
-        carry_out_copy(src, src_count, src_type, dst, dst_count, dst_type);
+        carry_out_copy(src, dst);
         return;
     }
     struct schedule_step *step = record(s, STEP_COPY);
     if (!step)
         return;
-    step->in = src;
-    step->in_count = src_count;
-    step->in_type = hold_type(src_type);
-    step->out = dst;
-    step->out_count = dst_count;
-    step->out_type = hold_type(dst_type);
+    step->in = hold(src);
+    step->out = hold(dst);
 }
 
-void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count count,
-                     struct datatype *type, struct op *op)
+void schedule_reduce(struct schedule *s, const void *in, struct buffer inout, struct op *op)
 {
-    if (s->broken || count == 0)
+    if (s->broken || inout.count == 0)
         return;
     if (!s->recording) {
-        note(s, op_apply(op, in, inout, count, type));
+        note(s, op_apply(op, in, inout.base, inout.count, inout.type));
         return;
     }
     struct schedule_step *step = record(s, STEP_REDUCE);
     if (!step)
         return;
-    step->in = in;
-    step->out = inout;
-    step->out_count = count;
-    step->out_type = hold_type(type);
+    step->operand = in;
+    step->out = hold(inout);
     op_ref(op);
     step->op = op;
 }
@@ -475,7 +451,7 @@ void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int labe
     if (!step)
         return;
     step->fn = fn;
-    step->out = arg;
+    step->arg = arg;
     step->peer = label;
 }
 
@@ -488,10 +464,9 @@ static bool try_claim(struct schedule *s, const struct shared *sh, MPI_Count n_b
     return s->place != NULL;
 }
 
-static void carry_out_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count,
-                           struct datatype *type)
+static void carry_out_fill(struct schedule *s, MPI_Count off, struct buffer buf)
 {
-    carry_out_copy(buf, count, type, s->place + off, count * type->size, coll_byte());
+    carry_out_copy(buf, buffer_of_bytes(s->place + off, buffer_size(buf)));
 }
 
 /* The piece of a publication that a step wants: its address and bytes. */
@@ -528,33 +503,30 @@ static const unsigned char *piece_of(struct schedule *s, const unsigned char *pu
 }
 
 static void carry_out_get(struct schedule *s, const unsigned char *published, uint32_t len,
-                          MPI_Count off, int self, void *buf, MPI_Count count,
-                          struct datatype *type)
+                          MPI_Count off, int self, struct buffer buf)
 {
     MPI_Count n_bytes;
-    const unsigned char *piece =
-        piece_of(s, published, len, off, self, count * type->size, &n_bytes);
-    carry_out_copy(piece, n_bytes, coll_byte(), buf, count, type);
+    const unsigned char *piece = piece_of(s, published, len, off, self, buffer_size(buf), &n_bytes);
+    carry_out_copy(buffer_of_bytes(piece, n_bytes), buf);
 }
 
 static void carry_out_get_reduce(struct schedule *s, const unsigned char *published, uint32_t len,
-                                 MPI_Count off, void *inout, MPI_Count count, struct datatype *type,
-                                 struct op *op)
+                                 MPI_Count off, struct buffer inout, struct op *op)
 {
     MPI_Count n_bytes;
-    const unsigned char *piece = piece_of(s, published, len, off, 0, count * type->size, &n_bytes);
-    if (n_bytes < count * type->size)
-        count = type->size ? n_bytes / type->size : 0;
-    if (type->contiguous) {
-        const void *in = (const void *)((uintptr_t)piece - (uintptr_t)type->true_lb);
-        note(s, op_apply(op, in, inout, count, type));
+    const unsigned char *piece = piece_of(s, published, len, off, 0, buffer_size(inout), &n_bytes);
+    if (n_bytes < buffer_size(inout))
+        inout.count = inout.type->size ? n_bytes / inout.type->size : 0;
+    if (inout.type->contiguous) {
+        const void *in = (const void *)((uintptr_t)piece - (uintptr_t)inout.type->true_lb);
+        note(s, op_apply(op, in, inout.base, inout.count, inout.type));
         return;
     }
-    void *in = schedule_temp_typed(s, count, type);
+    void *in = schedule_temp_typed(s, inout.count, inout.type);
     if (!in)
         return;
-    carry_out_copy(piece, n_bytes, coll_byte(), in, count, type);
-    note(s, op_apply(op, in, inout, count, type));
+    carry_out_copy(buffer_of_bytes(piece, n_bytes), buffer_like(inout, in));
+    note(s, op_apply(op, in, inout.base, inout.count, inout.type));
 }
 
 void schedule_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes)
@@ -573,22 +545,19 @@ void schedule_claim(struct schedule *s, const struct shared *sh, MPI_Count n_byt
     step->off = n_bytes;
 }
 
-void schedule_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count,
-                   struct datatype *type)
+void schedule_fill(struct schedule *s, MPI_Count off, struct buffer buf)
 {
-    if (s->broken || count == 0)
+    if (s->broken || buf.count == 0)
         return;
     if (!s->recording) {
-        carry_out_fill(s, off, buf, count, type);
+        carry_out_fill(s, off, buf);
         return;
     }
     struct schedule_step *step = record(s, STEP_FILL);
     if (!step)
         return;
     step->off = off;
-    step->in = buf;
-    step->in_count = count;
-    step->in_type = hold_type(type);
+    step->in = hold(buf);
 }
 
 void schedule_publish(struct schedule *s, const struct shared *sh, int to)
@@ -606,23 +575,22 @@ void schedule_publish(struct schedule *s, const struct shared *sh, int to)
     step->peer = to;
 }
 
-void schedule_put(struct schedule *s, const struct shared *sh, const void *buf, MPI_Count count,
-                  struct datatype *type, int to)
+void schedule_put(struct schedule *s, const struct shared *sh, struct buffer buf, int to)
 {
-    schedule_claim(s, sh, count * type->size);
-    schedule_fill(s, 0, buf, count, type);
+    schedule_claim(s, sh, buffer_size(buf));
+    schedule_fill(s, 0, buf);
     schedule_publish(s, sh, to);
 }
 
-void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *buf,
-                  MPI_Count count, struct datatype *type)
+void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off,
+                  struct buffer buf)
 {
     if (s->broken)
         return;
     if (!s->recording) {
         uint32_t len;
         const void *published = shared_wait_for(sh, member, &len);
-        carry_out_get(s, published, len, off, s->view.rank, buf, count, type);
+        carry_out_get(s, published, len, off, s->view.rank, buf);
         return;
     }
     struct schedule_step *step = record(s, STEP_GET);
@@ -632,20 +600,18 @@ void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_C
     step->peer = member;
     step->self = s->view.rank;
     step->off = off;
-    step->out = buf;
-    step->out_count = count;
-    step->out_type = hold_type(type);
+    step->out = hold(buf);
 }
 
 void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member, MPI_Count off,
-                         void *inout, MPI_Count count, struct datatype *type, struct op *op)
+                         struct buffer inout, struct op *op)
 {
-    if (s->broken || count == 0)
+    if (s->broken || inout.count == 0)
         return;
     if (!s->recording) {
         uint32_t len;
         const void *published = shared_wait_for(sh, member, &len);
-        carry_out_get_reduce(s, published, len, off, inout, count, type, op);
+        carry_out_get_reduce(s, published, len, off, inout, op);
         return;
     }
     struct schedule_step *step = record(s, STEP_GET_REDUCE);
@@ -654,9 +620,7 @@ void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member
     step->shared = *sh;
     step->peer = member;
     step->off = off;
-    step->out = inout;
-    step->out_count = count;
-    step->out_type = hold_type(type);
+    step->out = hold(inout);
     op_ref(op);
     step->op = op;
 }
@@ -697,11 +661,9 @@ static bool run_shared_step(struct schedule *s, const struct schedule_step *step
     if (!published)
         return false;
     if (step->kind == STEP_GET)
-        carry_out_get(s, published, len, step->off, step->self, step->out, step->out_count,
-                      step->out_type);
+        carry_out_get(s, published, len, step->off, step->self, step->out);
     else if (step->kind == STEP_GET_REDUCE)
-        carry_out_get_reduce(s, published, len, step->off, step->out, step->out_count,
-                             step->out_type, step->op);
+        carry_out_get_reduce(s, published, len, step->off, step->out, step->op);
     return true;
 }
 
@@ -741,7 +703,7 @@ void schedule_judge(struct schedule *s, int (*fn)(void *arg), void *arg)
     if (!step)
         return;
     step->fn = fn;
-    step->out = arg;
+    step->arg = arg;
 }
 
 /* The rest is not carried out, but its steps of the exchange are counted. */
@@ -769,10 +731,10 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
 {
     switch (step->kind) {
     case STEP_SEND:
-        post_send(s, step->comm, step->in, step->in_count, step->in_type, step->peer, step->tag);
+        post_send(s, step->comm, step->in, step->peer, step->tag);
         break;
     case STEP_RECV:
-        post_recv(s, step->comm, step->out, step->out_count, step->out_type, step->peer, step->tag);
+        post_recv(s, step->comm, step->out, step->peer, step->tag);
         break;
     case STEP_WAIT:
         if (!all_complete(s))
@@ -785,16 +747,15 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
         finish_one(s, step->peer);
         break;
     case STEP_COPY:
-        carry_out_copy(step->in, step->in_count, step->in_type, step->out, step->out_count,
-                       step->out_type);
+        carry_out_copy(step->in, step->out);
         break;
     case STEP_REDUCE:
-        note(s, op_apply(step->op, step->in, step->out, step->out_count, step->out_type));
+        note(s, op_apply(step->op, step->operand, step->out.base, step->out.count, step->out.type));
         break;
     case STEP_CLAIM:
         return try_claim(s, &step->shared, step->off);
     case STEP_FILL:
-        carry_out_fill(s, step->off, step->in, step->in_count, step->in_type);
+        carry_out_fill(s, step->off, step->in);
         break;
     case STEP_PUBLISH:
         exchange_publish(step->shared.exchange, step->shared.step, step->peer);
@@ -806,7 +767,7 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
     case STEP_FINISH:
         return exchange_finish(step->shared.exchange, step->shared.step);
     case STEP_CALL: {
-        int rc = step->fn(step->out);
+        int rc = step->fn(step->arg);
         if (rc == SCHEDULE_AGAIN) {
             s->next_step = step->peer - 1; /* the caller adds one */
             break;
@@ -815,7 +776,7 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
         break;
     }
     case STEP_JUDGE: {
-        int err = step->fn(step->out);
+        int err = step->fn(step->arg);
         note(s, err);
         if (err)
             skip_the_rest(s);

@@ -19,7 +19,7 @@
 #define MOTET_CLIENT_COLL_SCHEDULE_SCHEDULE_H
 
 #include "client/coll/op/op.h"
-#include "client/datatype/datatype.h"
+#include "client/datatype/buffer.h"
 #include "client/object/comm.h"
 #include "client/progress/progress.h"
 #include "client/progress/request.h"
@@ -103,30 +103,24 @@ static inline void schedule_leave(struct schedule *s, struct schedule_view old)
 
 /* Blocking transfers, as the algorithm sees it. Peers are ranks of the view; negative ones
  * (MPI_PROC_NULL) do nothing. */
-void schedule_send(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
-                   int to);
-void schedule_recv(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int from);
-void schedule_sendrecv(struct schedule *s, const void *sbuf, MPI_Count scount,
-                       struct datatype *stype, int to, void *rbuf, MPI_Count rcount,
-                       struct datatype *rtype, int from);
+void schedule_send(struct schedule *s, struct buffer buf, int to);
+void schedule_recv(struct schedule *s, struct buffer buf, int from);
+void schedule_sendrecv(struct schedule *s, struct buffer sbuf, int to, struct buffer rbuf,
+                       int from);
 
 /* Nonblocking ones: complete at schedule_wait. The returned number is for schedule_wait_one until
  * the next full wait. */
-int schedule_isend(struct schedule *s, const void *buf, MPI_Count count, struct datatype *type,
-                   int to);
-int schedule_irecv(struct schedule *s, void *buf, MPI_Count count, struct datatype *type, int from);
+int schedule_isend(struct schedule *s, struct buffer buf, int to);
+int schedule_irecv(struct schedule *s, struct buffer buf, int from);
 void schedule_wait(struct schedule *s);
 void schedule_wait_one(struct schedule *s, int id);
 
 /* dst = src. The two may be of different types with equal signature; they do not overlap, or they
  * are the same address and type (MPI_BOTTOM as both with different types is a copy). */
-void schedule_copy(struct schedule *s, const void *src, MPI_Count src_count,
-                   struct datatype *src_type, void *dst, MPI_Count dst_count,
-                   struct datatype *dst_type);
+void schedule_copy(struct schedule *s, struct buffer src, struct buffer dst);
 
 /* inout[i] = in[i] op inout[i]: `in` is the operand of the lower ranks. */
-void schedule_reduce(struct schedule *s, const void *in, void *inout, MPI_Count count,
-                     struct datatype *type, struct op *op);
+void schedule_reduce(struct schedule *s, const void *in, struct buffer inout, struct op *op);
 
 /* ---- the exchange of a node (client/transport/exchange.h); members are ranks of the view, `sh` is
  * one step of it
@@ -142,12 +136,10 @@ struct shared {
 /* A publication: room for n_bytes, filled piece by piece (nothing else may come in between), then
  * shown to all members or to one. */
 void schedule_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes);
-void schedule_fill(struct schedule *s, MPI_Count off, const void *buf, MPI_Count count,
-                   struct datatype *type);
+void schedule_fill(struct schedule *s, MPI_Count off, struct buffer buf);
 void schedule_publish(struct schedule *s, const struct shared *sh, int to);
 /* The three of them with one piece. */
-void schedule_put(struct schedule *s, const struct shared *sh, const void *buf, MPI_Count count,
-                  struct datatype *type, int to);
+void schedule_put(struct schedule *s, const struct shared *sh, struct buffer buf, int to);
 /* Waits until a member has published; then takes `count` elements that begin at byte `off`. With
  * off SHARED_WHOLE, the publication is the message: more bytes than fit are MPI_ERR_TRUNCATE. With
  * off SHARED_PIECES(n), it is a piece for each of n > 1 members: if n divides its length, pieces of
@@ -155,11 +147,11 @@ void schedule_put(struct schedule *s, const struct shared *sh, const void *buf, 
  * pieces. */
 #define SHARED_WHOLE     (-1)
 #define SHARED_PIECES(n) (-1 - (MPI_Count)(n))
-void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off, void *buf,
-                  MPI_Count count, struct datatype *type);
+void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off,
+                  struct buffer buf);
 /* Waits likewise and reduces: inout[i] = published[i] op inout[i]. */
 void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member, MPI_Count off,
-                         void *inout, MPI_Count count, struct datatype *type, struct op *op);
+                         struct buffer inout, struct op *op);
 /* Waits likewise. */
 void schedule_await(struct schedule *s, const struct shared *sh, int member);
 /* Nothing of the step is read here any more. */

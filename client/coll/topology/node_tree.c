@@ -5,7 +5,7 @@
 struct plan {
     const struct levels *levels;
     const struct levels_tree *tree;
-    struct span *span;
+    struct node_tree *out;
     int *depth;  /* [n_nodes] */
     int *degree; /* [n_nodes] neighbours */
     int root_node, n;
@@ -19,14 +19,14 @@ static int entry_of(const struct plan *p, int group)
 
 static void hang(struct plan *p, int node, int parent)
 {
-    p->span->parent[node] = parent;
-    p->span->order[p->n++] = node;
-    p->depth[node] = parent == SPAN_TOP ? 0 : p->depth[parent] + 1;
-    p->degree[node] = parent != SPAN_TOP;
-    if (parent != SPAN_TOP)
+    p->out->parent[node] = parent;
+    p->out->order[p->n++] = node;
+    p->depth[node] = parent == NODE_TREE_TOP ? 0 : p->depth[parent] + 1;
+    p->degree[node] = parent != NODE_TREE_TOP;
+    if (parent != NODE_TREE_TOP)
         p->degree[parent]++;
-    if (p->depth[node] > p->span->height)
-        p->span->height = p->depth[node];
+    if (p->depth[node] > p->out->height)
+        p->out->height = p->depth[node];
 }
 
 /* The nodes of a group from place `first` to before `end`, of which the one at `top` is in the
@@ -78,7 +78,7 @@ static int node_above(const struct plan *p, int group)
 {
     const struct levels_edge *edge = &p->tree->edge[group];
     if (p->tree->parent[group] < 0)
-        return SPAN_TOP;
+        return NODE_TREE_TOP;
     if (p->chains)
         return node_with_fewest(p, group);
     int entry = entry_of(p, p->tree->parent[group]);
@@ -86,21 +86,22 @@ static int node_above(const struct plan *p, int group)
 }
 
 static bool build(struct schedule *s, const struct coll_comm *shape, const struct levels *levels,
-                  const struct levels_tree *tree, int root_node, bool chains, struct span *ret_span)
+                  const struct levels_tree *tree, int root_node, bool chains,
+                  struct node_tree *ret_nodes)
 {
     int n = shape->n_nodes, *ints = schedule_temp(s, 4 * (size_t)n * sizeof(int));
     if (!ints)
         return false;
-    *ret_span = (struct span){.shape = shape, .parent = ints, .order = ints + n};
+    *ret_nodes = (struct node_tree){.shape = shape, .parent = ints, .order = ints + n};
     struct plan p = {.levels = levels,
                      .tree = tree,
-                     .span = ret_span,
+                     .out = ret_nodes,
                      .depth = ints + 2 * n,
                      .degree = ints + 3 * n,
                      .root_node = root_node,
                      .chains = chains};
     if (n == 1) {
-        hang(&p, 0, SPAN_TOP);
+        hang(&p, 0, NODE_TREE_TOP);
         return true;
     }
     for (int i = 0; i < levels->n_groups; i++) {
@@ -116,55 +117,57 @@ static bool build(struct schedule *s, const struct coll_comm *shape, const struc
     return true;
 }
 
-bool span_of_root(struct schedule *s, struct levels *levels, int root_node, struct span *ret_span)
+bool node_tree_of_root(struct schedule *s, struct levels *levels, int root_node,
+                       struct node_tree *ret_nodes)
 {
     const struct levels_tree *tree =
         levels_tree_of(levels, levels->group_of[root_node], LEVELS_PAYLOAD);
     if (!tree)
         schedule_no_memory(s);
-    return tree && build(s, levels->shape, levels, tree, root_node, false, ret_span);
+    return tree && build(s, levels->shape, levels, tree, root_node, false, ret_nodes);
 }
 
-bool span_of_chains(struct schedule *s, struct levels *levels, int root_node, struct span *ret_span)
+bool node_tree_of_chains(struct schedule *s, struct levels *levels, int root_node,
+                         struct node_tree *ret_nodes)
 {
     const struct levels_tree *tree =
         levels_tree_of(levels, levels->group_of[root_node], LEVELS_BLOCKS);
     if (!tree)
         schedule_no_memory(s);
-    return tree && build(s, levels->shape, levels, tree, root_node, true, ret_span);
+    return tree && build(s, levels->shape, levels, tree, root_node, true, ret_nodes);
 }
 
-bool span_from(struct schedule *s, const struct coll_comm *shape, int job_node,
-               struct span *ret_span)
+bool node_tree_from(struct schedule *s, const struct coll_comm *shape, int job_node,
+                    struct node_tree *ret_nodes)
 {
     struct levels_tree *tree = NULL;
     if (shape && shape->n_nodes == 1)
-        return build(s, shape, NULL, NULL, -1, false, ret_span);
+        return build(s, shape, NULL, NULL, -1, false, ret_nodes);
     if (shape)
         tree = levels_tree_from(shape->networks, job_node);
     if (!tree) {
         schedule_no_memory(s);
         return false;
     }
-    bool done = build(s, shape, shape->networks, tree, -1, false, ret_span);
+    bool done = build(s, shape, shape->networks, tree, -1, false, ret_nodes);
     levels_tree_free(tree);
     return done;
 }
 
-int *span_children(struct schedule *s, const struct span *span, int node, int *ret_n)
+int *node_tree_children(struct schedule *s, const struct node_tree *out, int node, int *ret_n)
 {
-    const struct coll_comm *c = span->shape;
+    const struct coll_comm *c = out->shape;
     int *children = schedule_temp(s, ((size_t)c->n_nodes + 1) * sizeof(int)), n = 0;
     *ret_n = 0;
     if (!children)
         return NULL;
     for (int other = 1; other >= 0; other--) {
         for (int i = 0; i < c->n_nodes; i++) {
-            int child = span->order[i];
-            if (span->parent[child] != node)
+            int child = out->order[i];
+            if (out->parent[child] != node)
                 continue;
-            bool in_other =
-                node != SPAN_TOP && c->networks->group_of[child] != c->networks->group_of[node];
+            bool in_other = node != NODE_TREE_TOP &&
+                            c->networks->group_of[child] != c->networks->group_of[node];
             if (in_other == (other != 0))
                 children[n++] = child;
         }

@@ -10,7 +10,8 @@
  * and a subtree within a network is a row of its nodes; in a chain, which is for long payloads,
  * nodes have as few neighbours as may be.
  *
- * Used by ordered.c, flood.c and the collectives of intercommunicators, with the library lock held.
+ * Used by noncommutative.c, chain.c and the collectives of intercommunicators, with the library
+ * lock held.
  */
 #ifndef MOTET_CLIENT_COLL_TOPOLOGY_NODE_TREE_H
 #define MOTET_CLIENT_COLL_TOPOLOGY_NODE_TREE_H
@@ -18,27 +19,29 @@
 #include "client/coll/family/coll.h"
 #include "client/coll/topology/node_groups.h"
 
-#define SPAN_TOP (-1)
+#define NODE_TREE_TOP (-1)
 
-struct span {
+struct node_tree {
     const struct coll_comm *shape;
-    int *parent; /* [n_nodes] node; SPAN_TOP: the root's, or one that speaks with the source outside
+    int *parent; /* [n_nodes] node; NODE_TREE_TOP: the root's, or one that speaks with the source
+                  * outside
                   */
     int *order;  /* [n_nodes] each node behind its parent */
     int height;  /* edges from a top to the farthest node */
 };
 
 /* From a node, over the groups of the levels. False: no memory, and s says so. */
-bool span_of_root(struct schedule *s, struct levels *levels, int root_node, struct span *ret_span);
+bool node_tree_of_root(struct schedule *s, struct levels *levels, int root_node,
+                       struct node_tree *ret_tree);
 /* From a node, in chains, for blocks of each node's own. */
-bool span_of_chains(struct schedule *s, struct levels *levels, int root_node,
-                    struct span *ret_span);
+bool node_tree_of_chains(struct schedule *s, struct levels *levels, int root_node,
+                         struct node_tree *ret_tree);
 /* From a node of the job, over the networks of a shape; NULL: there was no memory for it. */
-bool span_from(struct schedule *s, const struct coll_comm *shape, int job_node,
-               struct span *ret_span);
+bool node_tree_from(struct schedule *s, const struct coll_comm *shape, int job_node,
+                    struct node_tree *ret_tree);
 
-/* The children of a node, or with SPAN_TOP the tops; those in other networks, and those with most
- * behind them, come first. NULL: no memory. */
-int *span_children(struct schedule *s, const struct span *span, int node, int *ret_n);
+/* The children of a node, or with NODE_TREE_TOP the tops; those in other networks, and those with
+ * most behind them, come first. NULL: no memory. */
+int *node_tree_children(struct schedule *s, const struct node_tree *tree, int node, int *ret_n);
 
 #endif
