@@ -11,13 +11,10 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/channel/channel.h"
-#include "daemon/cluster/cluster.h"
-#include "daemon/cluster/forwarding.h"
-#include "daemon/control/node.h"
-#include "daemon/jobs/job.h"
+#include "daemon/config.h"
 
 /* A command that found its channel's ring full; they go out in order. */
-struct channels_wait {
+struct channels_waiting {
     struct list link;
     struct cmd cmd;
 };
@@ -35,13 +32,13 @@ struct channels_end {
 };
 
 struct channels {
-    struct node *node;
+    struct channels_setup setup;
     struct hub *hub;
     uint32_t n_channels;
     struct channels_end channels[CONFIG_MAX_CHANNELS];
 };
 
-uint32_t channels_n_channels(const struct channels *f)
+uint32_t channels_count(const struct channels *f)
 {
     return f->n_channels;
 }
@@ -86,10 +83,11 @@ bool channels_moved(struct channels *f)
     return all;
 }
 
-static void flush(struct channels_end *fc)
+static void channels_flush(struct channels_end *fc)
 {
     while (!list_empty(&fc->waiting)) {
-        struct channels_wait *w = list_entry(list_first(&fc->waiting), struct channels_wait, link);
+        struct channels_waiting *w =
+            list_entry(list_first(&fc->waiting), struct channels_waiting, link);
         if (cmd_send(fc->channel, &w->cmd) == -EAGAIN)
             return;
         list_remove(&w->link);
@@ -97,12 +95,12 @@ static void flush(struct channels_end *fc)
     }
 }
 
-static void order(struct channels_end *fc, const struct cmd *cmd)
+static void channels_order(struct channels_end *fc, const struct cmd *cmd)
 {
-    flush(fc);
+    channels_flush(fc);
     if (list_empty(&fc->waiting) && cmd_send(fc->channel, cmd) == 0)
         return;
-    struct channels_wait *w = malloc(sizeof *w);
+    struct channels_waiting *w = malloc(sizeof *w);
     if (!w) {
         log_error("channel %s: out of memory for a command", channel_name(fc->channel));
         return;
@@ -112,29 +110,29 @@ static void order(struct channels_end *fc, const struct cmd *cmd)
     list_append(&fc->waiting, &w->link);
 }
 
-static void on_event(struct channels_end *fc, const struct cmd_event *e)
+static void channels_on_event(struct channels_end *fc, const struct cmd_event *e)
 {
-    struct node *node = fc->channels->node;
+    const struct channels_setup *setup = &fc->channels->setup;
     char text[128];
 
     switch ((enum event_type)e->type) {
     case EVENT_LINK_ERROR:
-        cluster_on_channel_error(node->cluster, fc->idx, e->slot, e->error);
+        setup->ops->link_error(setup->ctx, fc->idx, e->slot, e->error);
         break;
     case EVENT_RTT:
-        cluster_on_channel_rtt(node->cluster, fc->idx, e->slot, e->value);
+        setup->ops->rtt(setup->ctx, fc->idx, e->slot, e->value);
         break;
     case EVENT_RANK_DETACHED:
-        jobs_on_rank_detached(node->jobs, e->job, e->rank);
+        setup->ops->rank_detached(setup->ctx, e->job, e->rank);
         break;
     case EVENT_JOB_DETACHED:
-        jobs_on_job_detached(node->jobs, e->job, fc->idx);
+        setup->ops->job_detached(setup->ctx, e->job, fc->idx);
         break;
     case EVENT_UNREACHABLE:
     case EVENT_RESTARTED:
         log_warn("channel %s dropped %llu packets for node %08x, which %s",
                  channel_name(fc->channel), (unsigned long long)e->value,
-                 forwarding_node_id(node->forwarding, e->slot),
+                 setup->node_of_slot(setup->ctx, e->slot),
                  e->type == EVENT_RESTARTED ? "was restarted" : "cannot be reached");
         break;
     case EVENT_HOLD_OVERFLOW:
@@ -144,19 +142,19 @@ static void on_event(struct channels_end *fc, const struct cmd_event *e)
         break;
     case EVENT_POISONED:
         snprintf(text, sizeof text, "its rings hold rubbish (%s)", e->text ? e->text : "?");
-        jobs_on_offence(node->jobs, e->job, e->rank, text);
+        setup->ops->offence(setup->ctx, e->job, e->rank, text);
         break;
     case EVENT_DRAINED:
         fc->draining = false;
         break;
     case EVENT_FAILED:
         fc->failed = true;
-        cluster_on_channel_failed(node->cluster, fc->idx);
+        setup->ops->failed(setup->ctx, fc->idx);
         break;
     }
 }
 
-static void on_events(evutil_socket_t fd, short what, void *ctx)
+static void channels_on_events(evutil_socket_t fd, short what, void *ctx)
 {
     struct channels_end *fc = ctx;
     struct cmd_event e;
@@ -166,19 +164,19 @@ static void on_events(evutil_socket_t fd, short what, void *ctx)
     if (read(fd, &count, sizeof count) < 0 && errno != EAGAIN)
         log_error("channel %s: %s", channel_name(fc->channel), strerror(errno));
     while (cmd_next_event(fc->channel, &e))
-        on_event(fc, &e);
-    flush(fc);
+        channels_on_event(fc, &e);
+    channels_flush(fc);
 }
 
 void channels_tick(struct channels *f)
 {
     for (uint32_t i = 0; i < f->n_channels; i++)
-        flush(&f->channels[i]);
+        channels_flush(&f->channels[i]);
 }
 
-static int open_channel(struct channels *f, uint32_t idx)
+static int channels_open(struct channels *f, uint32_t idx)
 {
-    const struct config *c = &f->node->config;
+    const struct config *c = f->setup.config;
     const struct config_channel *cc = &c->channels[idx];
     struct channels_end *fc = &f->channels[idx];
     struct channel_config config = {
@@ -205,8 +203,8 @@ static int open_channel(struct channels *f, uint32_t idx)
     }
     f->n_channels = idx + 1;
     channel_info(fc->channel, &fc->info);
-    fc->readable =
-        event_new(f->node->base, cmd_event_fd(fc->channel), EV_READ | EV_PERSIST, on_events, fc);
+    fc->readable = event_new(f->setup.base, cmd_event_fd(fc->channel), EV_READ | EV_PERSIST,
+                             channels_on_events, fc);
     if (!fc->readable || event_add(fc->readable, NULL) < 0)
         return -ENOMEM;
     log_info("channel %s: network %s on %s, %s, provider %s", cc->name, cc->network,
@@ -214,29 +212,30 @@ static int open_channel(struct channels *f, uint32_t idx)
     return 0;
 }
 
-int channels_new(struct node *node, struct channels **ret_channels)
+int channels_new(const struct channels_setup *setup, struct channels **ret_channels)
 {
     struct channels *f = calloc(1, sizeof *f);
 
     if (!f)
         return -ENOMEM;
-    f->node = node;
+    f->setup = *setup;
     for (int i = 0; i < CONFIG_MAX_CHANNELS; i++)
         list_init(&f->channels[i].waiting);
+    const struct config *config = setup->config;
     int rc = 0;
-    if (node->config.n_channels > 0) {
-        struct hub_config config = {.node_id = node->id,
-                                    .epoch = node->epoch,
-                                    .n_channels = (uint32_t)node->config.n_channels,
-                                    .blocks_per_channel = (uint32_t)node->config.blocks_per_channel,
-                                    .fenced = node->fenced,
-                                    .hops = forwarding_table(node->forwarding)};
-        rc = hub_new(&config, &f->hub);
+    if (config->n_channels > 0) {
+        struct hub_config hub = {.node_id = setup->node_id,
+                                 .epoch = setup->epoch,
+                                 .n_channels = (uint32_t)config->n_channels,
+                                 .blocks_per_channel = (uint32_t)config->blocks_per_channel,
+                                 .fenced = setup->fenced,
+                                 .hops = setup->table};
+        rc = hub_new(&hub, &f->hub);
         if (rc < 0)
             log_error("cannot make the packet buffers: %s", strerror(-rc));
     }
-    for (uint32_t i = 0; rc == 0 && i < (uint32_t)node->config.n_channels; i++)
-        rc = open_channel(f, i);
+    for (uint32_t i = 0; rc == 0 && i < (uint32_t)config->n_channels; i++)
+        rc = channels_open(f, i);
     if (rc < 0) {
         channels_free(f);
         return rc;
@@ -267,7 +266,7 @@ void channels_free(struct channels *f)
         if (fc->readable)
             event_free(fc->readable);
         list_foreach_safe(it, &fc->waiting)
-            free(list_entry(it, struct channels_wait, link));
+            free(list_entry(it, struct channels_waiting, link));
         channel_free(fc->channel);
     }
     if (f->hub)
@@ -285,7 +284,7 @@ void channels_add_link(struct channels *f, uint32_t idx, uint16_t slot, const ui
     cmd.add_link.slot = slot;
     cmd.add_link.len = (uint16_t)len;
     memcpy(cmd.add_link.address, address, len);
-    order(&f->channels[idx], &cmd);
+    channels_order(&f->channels[idx], &cmd);
 }
 
 void channels_remove_link(struct channels *f, uint32_t idx, uint16_t slot)
@@ -293,59 +292,55 @@ void channels_remove_link(struct channels *f, uint32_t idx, uint16_t slot)
     struct cmd cmd = {.type = CMD_REMOVE_LINK};
 
     cmd.remove_link.slot = slot;
-    order(&f->channels[idx], &cmd);
+    channels_order(&f->channels[idx], &cmd);
 }
 
-int channels_attach_job(struct channels *f, struct job *job)
+int channels_attach_job(struct channels *f, const struct cmd_job *config, const int *event_fds,
+                        struct channel_job **ret_jobs)
 {
     for (uint32_t i = 0; i < f->n_channels; i++) {
-        struct cmd_job config = {.job = job->id,
-                                 .segment = job->segment,
-                                 .layout = &job->layout,
-                                 .world = job->world,
-                                 .nodes = job->nodes,
-                                 .event_fd = job->event_fds[i],
-                                 .fenced = job->fenced,
-                                 .hold_bytes = (uint32_t)f->node->config.rank_hold_bytes};
-        int rc = cmd_job_new(f->channels[i].channel, &config, &job->channel_jobs[i]);
+        struct cmd_job one = *config;
+        one.event_fd = event_fds[i];
+        one.hold_bytes = (uint32_t)f->setup.config->rank_hold_bytes;
+        int rc = cmd_job_new(f->channels[i].channel, &one, &ret_jobs[i]);
         if (rc < 0) {
             for (uint32_t made = 0; made < i; made++) {
-                cmd_job_free(job->channel_jobs[made]);
-                job->channel_jobs[made] = NULL;
+                cmd_job_free(ret_jobs[made]);
+                ret_jobs[made] = NULL;
             }
             return rc;
         }
     }
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd cmd = {.type = CMD_ATTACH_JOB};
-        cmd.job = job->channel_jobs[i];
-        order(&f->channels[i], &cmd);
+        cmd.job = ret_jobs[i];
+        channels_order(&f->channels[i], &cmd);
     }
-    job->channels_left = f->n_channels;
     return 0;
 }
 
-void channels_detach_rank(struct channels *f, struct job *job, uint32_t local, bool dead)
+void channels_detach_rank(struct channels *f, struct channel_job *const *jobs, uint32_t local,
+                          bool dead)
 {
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd cmd = {.type = CMD_DETACH_RANK};
-        if (!job->channel_jobs[i])
+        if (!jobs[i])
             continue;
-        cmd.detach_rank.job = job->channel_jobs[i];
+        cmd.detach_rank.job = jobs[i];
         cmd.detach_rank.local = local;
         cmd.detach_rank.dead = dead;
-        order(&f->channels[i], &cmd);
+        channels_order(&f->channels[i], &cmd);
     }
 }
 
-void channels_detach_job(struct channels *f, struct job *job)
+void channels_detach_job(struct channels *f, struct channel_job *const *jobs)
 {
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd cmd = {.type = CMD_DETACH_JOB};
-        if (!job->channel_jobs[i])
+        if (!jobs[i])
             continue;
-        cmd.job = job->channel_jobs[i];
-        order(&f->channels[i], &cmd);
+        cmd.job = jobs[i];
+        channels_order(&f->channels[i], &cmd);
     }
 }
 
@@ -359,7 +354,7 @@ void channels_set_wait(struct channels *f, uint32_t idx, uint32_t wait_mode)
     struct cmd cmd = {.type = CMD_SET_WAIT};
 
     cmd.wait_mode = wait_mode;
-    order(&f->channels[idx], &cmd);
+    channels_order(&f->channels[idx], &cmd);
 }
 
 void channels_drain(struct channels *f, uint64_t timeout_ns)
@@ -368,7 +363,7 @@ void channels_drain(struct channels *f, uint64_t timeout_ns)
         struct cmd cmd = {.type = CMD_DRAIN};
         cmd.timeout_ns = timeout_ns;
         f->channels[i].draining = true;
-        order(&f->channels[i], &cmd);
+        channels_order(&f->channels[i], &cmd);
     }
 }
 

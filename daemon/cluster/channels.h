@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control's side of the channels: makes them from the configuration, sends their commands (waiting
- * where a ring is full), hands their events to jobs and mesh. Control thread; beside status the
- * only file of control that includes daemon/channel.
+ * The control thread's side of the channels: makes them from the configuration, sends their
+ * commands (waiting where a ring is full), reports their events. Called by whoever wires the
+ * daemon, by jobs and by status. Control thread.
  */
 #pragma once
 
@@ -12,16 +12,41 @@
 struct channel;
 struct channel_job;
 struct channels;
-struct job;
-struct node;
+struct cmd_job;
+struct config;
+struct event_base;
+struct hop_table;
+
+/* What the channels report. */
+struct channels_ops {
+    void (*link_error)(void *ctx, uint32_t channel, uint32_t slot, int error);
+    void (*rtt)(void *ctx, uint32_t channel, uint32_t slot, uint64_t rtt_ns);
+    /* The channel's endpoint is lost. */
+    void (*failed)(void *ctx, uint32_t channel);
+    void (*rank_detached)(void *ctx, uint64_t job, uint32_t local);
+    void (*job_detached)(void *ctx, uint64_t job, uint32_t channel);
+    /* A rank broke a rule that protects others. */
+    void (*offence)(void *ctx, uint64_t job, uint32_t world_rank, const char *text);
+};
+
+struct channels_setup {
+    struct event_base *base;
+    const struct config *config; /* stays the caller's */
+    uint32_t node_id, epoch;
+    bool fenced;
+    struct hop_table *table;
+    uint32_t (*node_of_slot)(void *ctx, uint32_t slot); /* for the log */
+    const struct channels_ops *ops;
+    void *ctx;
+};
 
 /* Opens hub and channels; the threads do not run yet. 0 or negative errno, logged. */
-int channels_new(struct node *node, struct channels **ret_channels);
+int channels_new(const struct channels_setup *setup, struct channels **ret_channels);
 int channels_start(struct channels *f);
 /* Stops and frees everything. NULL is fine. */
 void channels_free(struct channels *f);
 
-uint32_t channels_n_channels(const struct channels *f);
+uint32_t channels_count(const struct channels *f);
 struct channel *channels_at(const struct channels *f, uint32_t idx);
 /* Network driver and provider in use, for the topology and for status. */
 const char *channels_driver(const struct channels *f, uint32_t idx);
@@ -36,13 +61,15 @@ bool channels_moved(struct channels *f);
 void channels_add_link(struct channels *f, uint32_t idx, uint16_t slot, const uint8_t *address,
                        uint32_t len);
 void channels_remove_link(struct channels *f, uint32_t idx, uint16_t slot);
-/* Makes every channel serve the job: fills job->channel_jobs and channels_left. 0 or negative errno
- * with nothing attached. */
-int channels_attach_job(struct channels *f, struct job *job);
-/* Each channel answers with jobs_on_rank_detached. */
-void channels_detach_rank(struct channels *f, struct job *job, uint32_t local, bool dead);
-/* Each channel answers with jobs_on_job_detached. */
-void channels_detach_job(struct channels *f, struct job *job);
+/* Makes every channel serve a job: fills ret_jobs, one for each channel. config.event_fd is taken
+ * from event_fds, hold_bytes from the configuration. 0 or negative errno with nothing attached. */
+int channels_attach_job(struct channels *f, const struct cmd_job *config, const int *event_fds,
+                        struct channel_job **ret_jobs);
+/* Each channel answers with rank_detached. jobs: as channels_attach_job filled it. */
+void channels_detach_rank(struct channels *f, struct channel_job *const *jobs, uint32_t local,
+                          bool dead);
+/* Each channel answers with job_detached. */
+void channels_detach_job(struct channels *f, struct channel_job *const *jobs);
 void channels_job_free(struct channel_job *job);
 void channels_set_wait(struct channels *f, uint32_t idx, uint32_t wait_mode);
 /* Asks all channels to empty their flows; true once all have answered. */

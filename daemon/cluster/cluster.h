@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The node in its cluster: describes itself, floods what it hears, computes routes and publishes
- * them in the hop table, tells the channels their neighbours, notices which nodes are lost. Between
- * mesh.h (connections), topology.h (knowledge), route.h (computation), forwarding.h (publication)
- * and channels.h (channels). Control thread.
+ * them in the forwarding table, tells the channels their neighbours, notices which nodes are lost,
+ * and carries mail. Owns mesh.h (connections), topology.h (knowledge) and mail.h; uses graph.h and
+ * route.h (computation), publish.h and forwarding.h (publication), neighbours.h (channels). State
+ * machine without sockets and clock, so that whole clusters run in the simulation. Control thread.
  *
  * Idea: every change only marks what is out of date; one update, a millisecond later, brings
- * everything into step in a fixed order: links of the channels, own link state, graph, routes, hop
- * table, reachability. A burst of changes costs one update.
+ * everything into step in a fixed order: links of the channels, own link state, graph, routes,
+ * forwarding table, reachability. A burst of changes costs one update.
  */
 #pragma once
 
@@ -15,47 +16,78 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/cluster/mesh.h"
+#include "daemon/cluster/neighbours.h"
 #include "daemon/cluster/route.h"
-#include "daemon/jobs/placement.h"
 
 struct cluster;
-struct mesh_link;
-struct node;
+struct forwarding;
+struct mail;
+struct topology;
 struct topology_node;
 
+/* Changes within this time are taken together. */
+#define CLUSTER_UPDATE_DELAY_NS 1000000u
+
+struct cluster_ops {
+    /* cluster_update is to be called CLUSTER_UPDATE_DELAY_NS from now. */
+    void (*want_update)(void *ctx);
+    /* mail_run is to be called soon, from the loop. */
+    void (*want_mail)(void *ctx);
+    /* A message for this node. */
+    void (*deliver)(void *ctx, uint32_t src_node, uint16_t type, const uint8_t *body, uint32_t len,
+                    uint64_t now_ns);
+    /* A daemon that this node knew of is gone, in this incarnation or for good. */
+    void (*node_lost)(void *ctx, uint32_t node_id, const char *why, uint64_t now_ns);
+    /* Whether this node has to do with a job that spans nodes. */
+    bool (*busy)(void *ctx);
+};
+
+/* Everything stays the caller's and valid. */
+struct cluster_setup {
+    const struct config *config; /* read again after cluster_reloaded */
+    uint32_t node_id, epoch, n_cores;
+    const char *software;
+    const struct auth_key *key;
+    struct forwarding *forwarding;
+    const struct mesh_socket_ops *socket_ops;
+    void *socket_ctx;
+    const struct cluster_channel_ops *channel_ops;
+    void *channel_ctx;
+    const struct cluster_ops *ops;
+    void *ctx;
+};
+
 /* NULL: no memory. */
-struct cluster *cluster_new(struct node *node);
+struct cluster *cluster_new(const struct cluster_setup *setup);
+/* While what it was set up with still lives. NULL is fine. */
 void cluster_free(struct cluster *c);
 
-/* From mesh. */
-void cluster_on_link_up(struct cluster *c, struct mesh_link *link);
-void cluster_on_link_down(struct cluster *c, const struct mesh_link *link);
-/* 0, or -EPROTO. */
-int cluster_on_link_state(struct cluster *c, struct mesh_link *from, const uint8_t *body,
-                          uint32_t len);
-/* A node that we had been connected to in this incarnation refuses to be connected to again. */
-void cluster_on_refused(struct cluster *c, uint32_t node_id, uint32_t epoch);
-void cluster_on_rtt(struct cluster *c, uint32_t node_id, const char *network, uint64_t rtt_ns);
-void cluster_tick(struct cluster *c, uint64_t now_ns);
+struct topology *cluster_topology(const struct cluster *c);
+struct mesh *cluster_mesh(const struct cluster *c);
+struct mail *cluster_mail(const struct cluster *c);
 
-/* From the channels. */
-void cluster_on_channel_rtt(struct cluster *c, uint32_t channel, uint32_t slot, uint64_t rtt_ns);
-void cluster_on_channel_error(struct cluster *c, uint32_t channel, uint32_t slot, int error);
-void cluster_on_channel_failed(struct cluster *c, uint32_t channel);
-
+/* The update that want_update asked for. */
+void cluster_update(struct cluster *c, uint64_t now_ns);
+/* The configuration was read anew. */
+void cluster_reloaded(struct cluster *c, uint64_t now_ns);
+/* This node takes no new ranks from now on, and says so. */
+void cluster_drain(struct cluster *c);
+bool cluster_draining(const struct cluster *c);
 /* A job came or went: whether this node has to do with one that spans nodes may have changed. */
 void cluster_note_busy(struct cluster *c);
-/* The node drains, or something else in its own description changed. */
-void cluster_touch(struct cluster *c);
 
-/* Hands a mail frame to the neighbour on the way. 0 or negative errno. */
-int cluster_forward(struct cluster *c, uint32_t dst_node, const uint8_t *frame, uint32_t len);
+/* From the channels. */
+void cluster_on_channel_rtt(struct cluster *c, uint32_t channel, uint32_t slot, uint64_t rtt_ns,
+                            uint64_t now_ns);
+void cluster_on_channel_error(struct cluster *c, uint32_t channel, uint32_t slot, int error,
+                              uint64_t now_ns);
+void cluster_on_channel_failed(struct cluster *c, uint32_t channel);
+
 /* Epoch of a node, 0 if not known or lost. */
 uint32_t cluster_epoch(const struct cluster *c, uint32_t node_id);
 /* Whether there is a way to a node now; to the own one there is. */
 bool cluster_reachable(const struct cluster *c, uint32_t node_id);
-/* Nodes that take ranks, the own one first, the others by name. Their number. */
-size_t cluster_place_nodes(const struct cluster *c, struct placement_node *ret_nodes, size_t max);
 
 /* For status: the route to a node; NULL if there is none. Name of a network in it; node of an index
  * in it. */

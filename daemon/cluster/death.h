@@ -16,15 +16,13 @@
 
 #include "daemon/cluster/topology.h"
 
-/* Kept for the time in which a node could need them; a witness of more than so many deaths at once
- * names the latest. */
-#define TOPOLOGY_MAX_DEATHS 64u
-
 struct death {
     uint32_t node_id, epoch;
     uint64_t since_ns;
 };
 
+/* Kept for the time in which a node could need them; a witness of more than so many deaths at once
+ * names the latest. */
 struct deaths {
     struct death notes[TOPOLOGY_MAX_DEATHS];
     uint32_t n;

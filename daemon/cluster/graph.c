@@ -175,3 +175,8 @@ const char *graph_network(const struct graph *g, uint32_t network)
 {
     return network < g->n_networks ? g->networks[network] : "?";
 }
+
+const struct topology_node *graph_node(const struct graph *g, uint32_t index)
+{
+    return index < g->n_nodes ? g->by_index[index] : NULL;
+}

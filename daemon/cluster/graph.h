@@ -27,3 +27,5 @@ int graph_init(struct graph *g, const struct topology *t);
 void graph_deinit(struct graph *g);
 /* "?" if there is no such network. */
 const char *graph_network(const struct graph *g, uint32_t network);
+/* The node of an index; NULL if there is none. */
+const struct topology_node *graph_node(const struct graph *g, uint32_t index);

@@ -322,7 +322,7 @@ static int mail_arrived(struct mail *m, const Motet__Mail *msg, uint64_t now_ns)
     transmit(m, p, NULL);
     if (fresh)
         m->ops->deliver(m->ctx, msg->src_node, (uint16_t)msg->type, msg->body.data,
-                        (uint32_t)msg->body.len);
+                        (uint32_t)msg->body.len, now_ns);
     return 0;
 }
 
@@ -397,7 +397,7 @@ uint64_t mail_run(struct mail *m, uint64_t now_ns)
     list_foreach_safe(it, &batch) {
         struct letter *l = list_entry(it, struct letter, link);
         list_remove(it);
-        m->ops->deliver(m->ctx, m->node, l->type, l->body, l->len);
+        m->ops->deliver(m->ctx, m->node, l->type, l->body, l->len, now_ns);
         free(l);
     }
     HASH_ITER(hh, m->peers, p, next) {

@@ -2,7 +2,7 @@
 /*
  * Mail: reliable, ordered messages between any two daemons of the cluster, carried from neighbour
  * to neighbour over the control connections. Jobs and status queries travel in it. Pure state
- * machine: no socket, no clock; used by the daemon (mesh.c gives it its links) and by the tests.
+ * machine: no socket, no clock; used by cluster.c, which gives it its links.
  *
  * Idea: numbered per pair of nodes, acknowledged cumulatively, everything unacknowledged sent again
  * when routes change or a timer runs out (go back n). The connections below are TCP, so losses
@@ -26,7 +26,8 @@ struct mail_ops {
      * is no way now. */
     int (*forward)(void *ctx, uint32_t dst_node, const uint8_t *frame, uint32_t len);
     /* A message arrived for this node. */
-    void (*deliver)(void *ctx, uint32_t src_node, uint16_t type, const uint8_t *body, uint32_t len);
+    void (*deliver)(void *ctx, uint32_t src_node, uint16_t type, const uint8_t *body, uint32_t len,
+                    uint64_t now_ns);
     /* Known epoch of a node, 0 if never heard of. */
     uint32_t (*epoch_of)(void *ctx, uint32_t node);
     /* Asks that mail_run be called soon, from the loop. */

@@ -2,32 +2,18 @@
 #include "daemon/cluster/mesh.h"
 
 #include <errno.h>
-#include <event2/event.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "daemon/cluster/cluster.h"
-#include "daemon/cluster/mail.h"
-#include "daemon/cluster/stream.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/node.h"
 #include "proto/control.pb-c.h"
-#include "proto/frame.h"
 
 /* Connections that have not proved the key yet, in all: strangers can hold no more. */
-#define MAX_STRANGERS        64u
-#define STRANGER_FRAME_BYTES 1024u
-#define QUEUE_BYTES          (64u << 20)
+#define MAX_STRANGERS 64u
 /* The timer fires at least this often, for what else is looked after, and not more often than
  * that. */
 #define MAX_TIMER_NS (500 * CLOCK_NS_PER_MS)
@@ -35,7 +21,6 @@
 /* Without any job that needs the link, it is dead after so many rare heartbeats. */
 #define IDLE_HEARTBEATS    3u
 #define REARM_LINKS        32u
-#define CONNECT_LIMIT_NS   (2 * CLOCK_NS_PER_S)
 #define BACKOFF_MAX_FACTOR 4u
 /* After the end of a connection that was up: soon enough to see whether the daemon is gone, late
  * enough for its end to be complete. */
@@ -65,32 +50,20 @@ struct mesh_target {
     uint32_t failures;
     uint64_t complained_ns;
     uint32_t complained_hash;
-    /* Name resolution under way, by glibc's own thread. */
-    struct gaicb *lookup;
-};
-
-struct mesh_listener {
-    struct mesh *mesh;
-    struct event *event;
-    int fd;
-    uint32_t channel;
 };
 
 struct mesh {
-    struct node *node;
+    struct mesh_setup setup;
     struct peer_self self;
-    struct auth_key key;
     struct list links, targets;
-    struct mesh_listener listeners[CONFIG_MAX_CHANNELS];
-    struct event *timer;
     unsigned n_strangers, n_links;
     bool rearm;
     bool busy;
 };
 
-static const struct config_channel *channel_config(const struct mesh *mesh, uint32_t channel)
+static const struct config_channel *mesh_channel(const struct mesh *mesh, uint32_t channel)
 {
-    return &mesh->node->config.channels[channel];
+    return &mesh->setup.config->channels[channel];
 }
 
 const struct list *mesh_links(const struct mesh *mesh)
@@ -111,70 +84,71 @@ struct mesh_link *mesh_find(const struct mesh *mesh, uint32_t node_id, const cha
 
 int mesh_send(struct mesh_link *l, uint16_t type, const uint8_t *body, uint32_t len)
 {
-    return stream_send(l->stream, type, body, len);
+    return l->mesh->setup.socket_ops->send(l->mesh->setup.socket_ctx, l, type, body, len);
 }
 
-/* Logs why a connection failed, once per address and reason in a while. */
-static void complain(struct mesh_target *t, const char *reason)
+unsigned mesh_n_targets(const struct mesh *mesh)
 {
-    uint64_t now_ns = clock_now_ns();
+    unsigned n = 0;
+
+    list_foreach(it, &mesh->targets)
+        n++;
+    return n;
+}
+
+/* ---- ends of connections ---- */
+
+/* Logs why a connection failed, once per address and reason in a while. */
+static void target_complain(struct mesh_target *t, const char *reason, uint64_t now_ns)
+{
     uint32_t hash = hash_fnv1a(reason, strlen(reason));
 
     if (t->complained_hash == hash && now_ns - t->complained_ns < COMPLAIN_EVERY_NS)
         return;
     t->complained_hash = hash;
     t->complained_ns = now_ns;
-    log_info("network %s: %s:%u: %s", channel_config(t->mesh, t->channel)->network, t->host,
-             t->port, reason);
+    log_info("network %s: %s:%u: %s", mesh_channel(t->mesh, t->channel)->network, t->host, t->port,
+             reason);
 }
 
-/* ---- connections ---- */
-
-static void target_failed(struct mesh_target *t)
+static void target_failed(struct mesh_target *t, uint64_t now_ns)
 {
-    const struct config *c = &t->mesh->node->config;
-
     t->current = NULL;
     if (t->failures < BACKOFF_MAX_FACTOR)
         t->failures++;
-    t->next_try_ns = clock_now_ns() + c->reconnect_ns * t->failures;
+    t->next_try_ns = now_ns + t->mesh->setup.config->reconnect_ns * t->failures;
 }
 
-static void connect_failed(struct mesh_target *t, int error)
+static void target_refused(struct mesh_target *t, int error, uint64_t now_ns)
 {
-    if (error == ECONNREFUSED && t->linked_epoch != 0 && clock_now_ns() >= t->proof_from_ns)
-        cluster_on_refused(t->mesh->node->cluster, t->node_id, t->linked_epoch);
+    const struct mesh_setup *setup = &t->mesh->setup;
+
+    if (error == ECONNREFUSED && t->linked_epoch != 0 && now_ns >= t->proof_from_ns)
+        setup->ops->refused(setup->ctx, t->node_id, t->linked_epoch, now_ns);
 }
 
 /* Forgets a connection. `finish`: what is queued may still leave. */
 static void link_free(struct mesh_link *l, bool finish)
 {
+    const struct mesh_setup *setup = &l->mesh->setup;
+
     list_remove(&l->link);
     l->mesh->n_links--;
     if (!l->up)
         l->mesh->n_strangers--;
-    if (l->target && l->target->current == l)
-        target_failed(l->target);
-    if (l->connecting)
-        event_free(l->connecting);
-    fd_closep(&l->fd);
-    if (finish)
-        stream_finish(l->stream);
-    else
-        stream_free(l->stream);
+    setup->socket_ops->close(setup->socket_ctx, l, finish);
     free(l);
 }
 
-static void arm_timer(struct mesh *mesh, uint64_t now_ns);
-
 /* The connection to this neighbour has ended: all its addresses on the network are tried anew soon.
  * `proof`: a refusal is to tell that this incarnation has ended. */
-static void retry_soon(struct mesh *mesh, const struct mesh_link *l, bool proof, uint64_t now_ns)
+static void mesh_retry_soon(struct mesh *mesh, const struct mesh_link *l, bool proof,
+                            uint64_t now_ns)
 {
     list_foreach(it, &mesh->targets) {
         struct mesh_target *t = list_entry(it, struct mesh_target, link);
         if (t->node_id != l->peer.node_id ||
-            strcmp(channel_config(mesh, t->channel)->network, l->peer.network) != 0)
+            strcmp(mesh_channel(mesh, t->channel)->network, l->peer.network) != 0)
             continue;
         if (proof && t->linked_epoch != l->peer.epoch) {
             t->linked_epoch = l->peer.epoch;
@@ -184,96 +158,97 @@ static void retry_soon(struct mesh *mesh, const struct mesh_link *l, bool proof,
     }
 }
 
-enum close_how {
-    CLOSE_OWN,      /* an error or a deadline here */
-    CLOSE_REFUSING, /* the other side is told the reason */
-    CLOSE_PEER,     /* the other side's kernel said that it is over */
-};
-
-static void link_close(struct mesh_link *l, const char *reason, enum close_how how)
-{
-    struct node *node = l->mesh->node;
-    bool was_up = l->up;
-
-    if (how == CLOSE_REFUSING && l->stream) {
-        Motet__Refused msg = MOTET__REFUSED__INIT;
-        msg.reason = (char *)reason;
-        stream_send_msg(l->stream, MOTET__FRAME_TYPE__REFUSED, &msg.base);
-    }
-    if (was_up)
-        log_notice("link to node %s on network %s is down: %s", l->peer.node, l->peer.network,
-                   reason);
-    else if (l->target)
-        complain(l->target, reason);
-    else
-        log_info("connection from %s on network %s: %s", l->remote,
-                 channel_config(l->mesh, l->channel)->network, reason);
-    /* So that a seed we are linked to already is not tried for ever. */
-    if (l->target && l->target->node_id == 0 && l->peer.node_id != 0)
-        l->target->node_id = l->peer.node_id;
-    if (was_up) {
-        l->up = false;
-        l->mesh->n_strangers++;
-        if (node->cluster)
-            cluster_on_link_down(node->cluster, l);
-    }
-    struct mesh *mesh = l->mesh;
-    uint64_t now_ns = clock_now_ns();
-    if (l->target && l->target->current == l)
-        target_failed(l->target);
-    if (was_up)
-        retry_soon(mesh, l, how == CLOSE_PEER, now_ns);
-    link_free(l, how == CLOSE_REFUSING);
-    if (was_up)
-        arm_timer(mesh, now_ns);
-}
-
 /* Sets the timer to what is due next. */
-static void arm_timer(struct mesh *mesh, uint64_t now_ns)
+static void mesh_arm(struct mesh *mesh, uint64_t now_ns)
 {
     uint64_t next_ns = now_ns + MAX_TIMER_NS;
 
     list_foreach(it, &mesh->links) {
         const struct mesh_link *l = list_entry(it, struct mesh_link, link);
-        uint64_t due_ns = l->stream ? peer_next_ns(&l->peer) : next_ns;
+        uint64_t due_ns = l->talking ? peer_next_ns(&l->peer) : next_ns;
         next_ns = due_ns < next_ns ? due_ns : next_ns;
     }
     /* Attempts to connect are waited for in steps at most; there are none when everybody is
      * linked. */
     list_foreach(it, &mesh->targets) {
         const struct mesh_target *t = list_entry(it, struct mesh_target, link);
-        uint64_t step_ns = now_ns + mesh->node->config.reconnect_ns / 2;
+        uint64_t step_ns = now_ns + mesh->setup.config->reconnect_ns / 2;
         if (t->next_try_ns > now_ns && t->next_try_ns < step_ns)
             step_ns = t->next_try_ns;
         if (!t->ourselves && !t->current && step_ns < next_ns &&
-            !(t->node_id && mesh_find(mesh, t->node_id, channel_config(mesh, t->channel)->network)))
+            !(t->node_id && mesh_find(mesh, t->node_id, mesh_channel(mesh, t->channel)->network)))
             next_ns = step_ns;
     }
-    uint64_t left_ns = next_ns > now_ns + MIN_TIMER_NS ? next_ns - now_ns : MIN_TIMER_NS;
-    struct timeval tv = {.tv_sec = (time_t)(left_ns / CLOCK_NS_PER_S),
-                         .tv_usec = (suseconds_t)(left_ns % CLOCK_NS_PER_S / 1000)};
-    evtimer_add(mesh->timer, &tv);
+    mesh->setup.socket_ops->timer(
+        mesh->setup.socket_ctx, next_ns > now_ns + MIN_TIMER_NS ? next_ns : now_ns + MIN_TIMER_NS);
 }
 
-static void peer_send(void *ctx, uint16_t type, const void *body, uint32_t len)
+/* `finish`: what is queued may still leave. */
+static void link_close(struct mesh_link *l, const char *reason, enum mesh_close how, bool finish,
+                       uint64_t now_ns)
+{
+    struct mesh *mesh = l->mesh;
+    bool was_up = l->up;
+
+    if (was_up)
+        log_notice("link to node %s on network %s is down: %s", l->peer.node, l->peer.network,
+                   reason);
+    else if (l->target)
+        target_complain(l->target, reason, now_ns);
+    else
+        log_info("connection from %s on network %s: %s", l->remote,
+                 mesh_channel(mesh, l->channel)->network, reason);
+    /* So that a seed we are linked to already is not tried for ever. */
+    if (l->target && l->target->node_id == 0 && l->peer.node_id != 0)
+        l->target->node_id = l->peer.node_id;
+    if (was_up) {
+        l->up = false;
+        mesh->n_strangers++;
+        mesh->setup.ops->down(mesh->setup.ctx, l);
+    }
+    if (l->target && l->target->current == l)
+        target_failed(l->target, now_ns);
+    if (was_up)
+        mesh_retry_soon(mesh, l, how == MESH_CLOSE_PEER, now_ns);
+    link_free(l, finish);
+    if (was_up)
+        mesh_arm(mesh, now_ns);
+}
+
+/* Ends a connection and tells the other side the reason. */
+static void link_refuse(struct mesh_link *l, const char *reason, uint64_t now_ns)
+{
+    Motet__Refused msg = MOTET__REFUSED__INIT;
+    uint8_t body[512];
+
+    msg.reason = (char *)reason;
+    size_t len = motet__refused__get_packed_size(&msg);
+    if (len <= sizeof body) {
+        motet__refused__pack(&msg, body);
+        mesh_send(l, MOTET__FRAME_TYPE__REFUSED, body, (uint32_t)len);
+    }
+    link_close(l, reason, MESH_CLOSE_OWN, true, now_ns);
+}
+
+/* ---- what a peer asks for ---- */
+
+static void link_peer_send(void *ctx, uint16_t type, const void *body, uint32_t len)
 {
     struct mesh_link *l = ctx;
 
-    if (!l->stream)
-        return;
-    stream_send(l->stream, type, body, len);
+    mesh_send(l, type, body, len);
     l->mesh->rearm = type == MOTET__FRAME_TYPE__HEARTBEAT;
 }
 
 /* Which of two connections to the same neighbour on the same network stays: the one opened by the
  * smaller id. */
-static bool opened_by_smaller(const struct mesh_link *l)
+static bool link_opened_by_smaller(const struct mesh_link *l)
 {
     bool we_are_smaller = l->mesh->self.node_id < l->peer.node_id;
     return l->peer.initiator == we_are_smaller;
 }
 
-static const char *peer_admit(void *ctx, const struct peer *peer)
+static const char *link_peer_admit(void *ctx, const struct peer *peer)
 {
     struct mesh_link *l = ctx;
     struct mesh *mesh = l->mesh;
@@ -289,7 +264,7 @@ static const char *peer_admit(void *ctx, const struct peer *peer)
         log_error("a node at %s has our own name %s; names must be unique", l->remote, peer->node);
         return why;
     }
-    const struct topology_node *known = topology_find(mesh->node->topology, peer->node_id);
+    const struct topology_node *known = topology_find(mesh->setup.topology, peer->node_id);
     if (known && strcmp(known->state->node, peer->node) != 0) {
         snprintf(why, sizeof why, "the names %s and %s have the same number; rename one node",
                  peer->node, known->state->node);
@@ -304,22 +279,23 @@ static const char *peer_admit(void *ctx, const struct peer *peer)
         return why;
     }
     struct mesh_link *other = mesh_find(mesh, peer->node_id, peer->network);
-    if (other && !opened_by_smaller(l) && other->peer.epoch == peer->epoch)
+    if (other && !link_opened_by_smaller(l) && other->peer.epoch == peer->epoch)
         return "there is a connection already";
     if (l->target)
         l->target->node_id = peer->node_id;
     return NULL;
 }
 
-static void peer_up(void *ctx)
+static void link_peer_up(void *ctx, uint64_t now_ns)
 {
     struct mesh_link *l = ctx;
     struct mesh *mesh = l->mesh;
+    const struct mesh_setup *setup = &mesh->setup;
     struct mesh_link *other = mesh_find(mesh, l->peer.node_id, l->peer.network);
 
-    stream_set_max_frame(l->stream, FRAME_MAX_BYTES);
+    setup->socket_ops->trust(setup->socket_ctx, l);
     l->up = true;
-    l->since_ns = clock_now_ns();
+    l->since_ns = now_ns;
     mesh->n_strangers--;
     if (l->target) {
         l->target->failures = 0;
@@ -327,92 +303,46 @@ static void peer_up(void *ctx)
         l->target->proof_from_ns = 0;
     }
     log_info("link to node %s on network %s is up (%s)", l->peer.node, l->peer.network, l->remote);
-    cluster_on_link_up(mesh->node->cluster, l);
+    setup->ops->up(setup->ctx, l);
     if (other && other != l) {
-        /* Replaced, not lost: cluster sees no interruption. */
+        /* Replaced, not lost: the cluster sees no interruption. */
         other->up = false;
         mesh->n_strangers++;
+        if (other->target && other->target->current == other)
+            target_failed(other->target, now_ns);
         link_free(other, true);
     }
 }
 
-static int peer_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len, uint64_t now_ns)
+static int link_peer_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len,
+                           uint64_t now_ns)
 {
     struct mesh_link *l = ctx;
+    const struct mesh_setup *setup = &l->mesh->setup;
 
-    if (type == MOTET__FRAME_TYPE__MAIL)
-        return mail_on_frame(l->mesh->node->mail, body, len, now_ns);
-    return cluster_on_link_state(l->mesh->node->cluster, l, body, len);
+    return type == MOTET__FRAME_TYPE__MAIL
+               ? setup->ops->mail(setup->ctx, body, len, now_ns)
+               : setup->ops->link_state(setup->ctx, l, body, len, now_ns);
 }
 
-static void peer_rtt(void *ctx, uint64_t rtt_ns)
+static void link_peer_rtt(void *ctx, uint64_t rtt_ns, uint64_t now_ns)
 {
     struct mesh_link *l = ctx;
 
     l->rtt_ns = l->rtt_ns ? (l->rtt_ns * 7 + rtt_ns) / 8 : rtt_ns;
-    cluster_on_rtt(l->mesh->node->cluster, l->peer.node_id, l->peer.network, rtt_ns);
+    l->mesh->setup.ops->rtt(l->mesh->setup.ctx, l, rtt_ns, now_ns);
 }
 
-static const struct peer_ops peer_ops = {
-    .send = peer_send, .admit = peer_admit, .up = peer_up, .frame = peer_frame, .rtt = peer_rtt};
+static const struct peer_ops link_peer_ops = {.send = link_peer_send,
+                                              .admit = link_peer_admit,
+                                              .up = link_peer_up,
+                                              .frame = link_peer_frame,
+                                              .rtt = link_peer_rtt};
 
-static int on_stream_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len)
-{
-    struct mesh_link *l = ctx;
+/* ---- connections ---- */
 
-    if (type == MOTET__FRAME_TYPE__REFUSED) {
-        Motet__Refused *msg = motet__refused__unpack(NULL, len, body);
-        char reason[300];
-        snprintf(reason, sizeof reason, "the other side refused: %.200s", msg ? msg->reason : "");
-        for (char *p = reason; *p; p++)
-            *p = (unsigned char)*p < ' ' || (unsigned char)*p >= 127 ? '?' : *p;
-        if (msg)
-            motet__refused__free_unpacked(msg, NULL);
-        link_close(l, reason, CLOSE_OWN);
-        return 0;
-    }
-    struct mesh *mesh = l->mesh;
-    uint64_t now_ns = clock_now_ns();
-    int rc = peer_on_frame(&l->peer, type, body, len, now_ns);
-    if (rc < 0)
-        link_close(l, l->peer.reason, CLOSE_REFUSING);
-    /* A heartbeat was answered: the timer that would have sent one is not needed so soon. With many
-     * links another one is due soon anyway, and looking through them would cost more. */
-    if (mesh->rearm && mesh->n_links <= REARM_LINKS)
-        arm_timer(mesh, now_ns);
-    mesh->rearm = false;
-    return 0;
-}
-
-static void on_stream_closed(void *ctx, int error)
-{
-    link_close(ctx, error ? strerror(error) : "closed by the other side",
-               error == 0 || error == ECONNRESET || error == EPIPE ? CLOSE_PEER : CLOSE_OWN);
-}
-
-static const struct stream_ops stream_ops = {.frame = on_stream_frame, .closed = on_stream_closed};
-
-/* The socket is connected: speak. */
-static void link_begin(struct mesh_link *l)
-{
-    struct mesh *mesh = l->mesh;
-    const struct config_channel *ch = channel_config(mesh, l->channel);
-    int one = 1;
-
-    setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    l->stream =
-        stream_new(mesh->node->base, l->fd, &stream_ops, l, STRANGER_FRAME_BYTES, QUEUE_BYTES);
-    if (!l->stream) {
-        link_close(l, "out of memory", CLOSE_OWN);
-        return;
-    }
-    l->fd = -1;
-    peer_start(&l->peer, &mesh->self, ch->network, (uint32_t)ch->port, l->target != NULL, &peer_ops,
-               l, clock_now_ns());
-}
-
-static struct mesh_link *link_new(struct mesh *mesh, uint32_t channel, int fd,
-                                  struct mesh_target *target)
+static struct mesh_link *link_new(struct mesh *mesh, uint32_t channel, struct mesh_target *target,
+                                  uint64_t now_ns)
 {
     struct mesh_link *l = calloc(1, sizeof *l);
 
@@ -420,9 +350,8 @@ static struct mesh_link *link_new(struct mesh *mesh, uint32_t channel, int fd,
         return NULL;
     l->mesh = mesh;
     l->channel = channel;
-    l->fd = fd;
     l->target = target;
-    l->since_ns = clock_now_ns();
+    l->since_ns = now_ns;
     list_init(&l->link);
     list_append(&mesh->links, &l->link);
     mesh->n_links++;
@@ -430,71 +359,100 @@ static struct mesh_link *link_new(struct mesh *mesh, uint32_t channel, int fd,
     return l;
 }
 
-static void on_connected(evutil_socket_t fd, short what, void *ctx)
+/* It is connected: speak. */
+static void link_begin(struct mesh_link *l, uint64_t now_ns)
 {
-    struct mesh_link *l = ctx;
-    int error = 0;
-    socklen_t len = sizeof error;
+    const struct config_channel *ch = mesh_channel(l->mesh, l->channel);
 
-    event_free(l->connecting);
-    l->connecting = NULL;
-    if (what & EV_TIMEOUT)
-        error = ETIMEDOUT;
-    else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
-        error = errno;
-    if (error) {
-        connect_failed(l->target, error);
-        link_close(l, strerror(error), CLOSE_OWN);
-    } else {
-        link_begin(l);
-    }
+    l->talking = true;
+    peer_start(&l->peer, &l->mesh->self, ch->network, (uint32_t)ch->port, l->target != NULL,
+               &link_peer_ops, l, now_ns);
 }
 
-static struct addrinfo *numeric_address(const char *host, uint32_t port)
+struct mesh_link *mesh_on_accept(struct mesh *mesh, uint32_t channel, const char *remote,
+                                 void *socket, uint64_t now_ns)
 {
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-                             .ai_socktype = SOCK_STREAM};
-    struct addrinfo *info;
-    char service[16];
+    struct mesh_link *l =
+        mesh->n_strangers < MAX_STRANGERS ? link_new(mesh, channel, NULL, now_ns) : NULL;
 
-    snprintf(service, sizeof service, "%u", port);
-    return getaddrinfo(host, service, &hints, &info) == 0 ? info : NULL;
-}
-
-static void target_connect(struct mesh_target *t, const struct addrinfo *to)
-{
-    struct mesh *mesh = t->mesh;
-    const struct config_channel *ch = channel_config(mesh, t->channel);
-    struct addrinfo *from = numeric_address(ch->address, 0);
-    struct timeval limit = {.tv_sec = (time_t)(CONNECT_LIMIT_NS / CLOCK_NS_PER_S)};
-
-    FD_AUTO fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* From the channel's own address, so that the link is really on its network. */
-    if (fd < 0 || !from || from->ai_family != to->ai_family ||
-        bind(fd, from->ai_addr, from->ai_addrlen) < 0 ||
-        (connect(fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS)) {
-        int error = from && from->ai_family == to->ai_family ? errno : EAFNOSUPPORT;
-        complain(t, error == EAFNOSUPPORT ? "is of another address family than the channel"
-                                          : strerror(error));
-        connect_failed(t, error);
-        target_failed(t);
-        if (from)
-            freeaddrinfo(from);
-        return;
-    }
-    freeaddrinfo(from);
-    struct mesh_link *l = link_new(mesh, t->channel, fd, t);
     if (!l)
+        return NULL;
+    l->socket = socket;
+    snprintf(l->remote, sizeof l->remote, "%s", remote);
+    link_begin(l, now_ns);
+    return l;
+}
+
+void mesh_on_connected(struct mesh_link *l, int error, uint64_t now_ns)
+{
+    if (error) {
+        target_refused(l->target, error, now_ns);
+        link_close(l, strerror(error), MESH_CLOSE_OWN, false, now_ns);
+    } else {
+        link_begin(l, now_ns);
+    }
+}
+
+/* The other side says why it does not want this connection. */
+static void link_on_refused(struct mesh_link *l, const uint8_t *body, uint32_t len, uint64_t now_ns)
+{
+    Motet__Refused *msg = motet__refused__unpack(NULL, len, body);
+    char reason[300];
+
+    snprintf(reason, sizeof reason, "the other side refused: %.200s", msg ? msg->reason : "");
+    for (char *p = reason; *p; p++)
+        *p = (unsigned char)*p < ' ' || (unsigned char)*p >= 127 ? '?' : *p;
+    if (msg)
+        motet__refused__free_unpacked(msg, NULL);
+    link_close(l, reason, MESH_CLOSE_OWN, false, now_ns);
+}
+
+void mesh_on_frame(struct mesh_link *l, uint16_t type, const uint8_t *body, uint32_t len,
+                   uint64_t now_ns)
+{
+    struct mesh *mesh = l->mesh;
+
+    if (type == MOTET__FRAME_TYPE__REFUSED) {
+        link_on_refused(l, body, len, now_ns);
         return;
-    fd_steal(&fd);
-    t->current = l;
-    snprintf(l->remote, sizeof l->remote, "%.48s:%u", t->host, t->port);
-    l->connecting = event_new(mesh->node->base, l->fd, EV_WRITE, on_connected, l);
-    if (!l->connecting || event_add(l->connecting, &limit) < 0)
-        link_close(l, "out of memory", CLOSE_OWN);
+    }
+    if (peer_on_frame(&l->peer, type, body, len, now_ns) < 0)
+        link_refuse(l, l->peer.reason, now_ns);
+    /* A heartbeat was answered: the timer that would have sent one is not needed so soon. With many
+     * links another one is due soon anyway, and looking through them would cost more. */
+    if (mesh->rearm && mesh->n_links <= REARM_LINKS)
+        mesh_arm(mesh, now_ns);
+    mesh->rearm = false;
+}
+
+void mesh_on_closed(struct mesh_link *l, enum mesh_close how, const char *reason, uint64_t now_ns)
+{
+    link_close(l, reason, how, false, now_ns);
 }
 
 /* ---- targets ---- */
+
+static void target_connect(struct mesh_target *t, uint64_t now_ns)
+{
+    const struct mesh_setup *setup = &t->mesh->setup;
+    struct mesh_link *l = link_new(t->mesh, t->channel, t, now_ns);
+    const char *why = "";
+
+    if (!l)
+        return;
+    snprintf(l->remote, sizeof l->remote, "%.48s:%u", t->host, t->port);
+    t->current = l;
+    int rc = setup->socket_ops->connect(setup->socket_ctx, l, t->host, t->port, &why);
+    if (rc == 0)
+        return;
+    t->current = NULL;
+    link_free(l, false);
+    if (rc == MESH_E_RESOLVING)
+        return;
+    target_complain(t, why, now_ns);
+    target_refused(t, -rc, now_ns);
+    target_failed(t, now_ns);
+}
 
 static struct mesh_target *target_add(struct mesh *mesh, uint32_t channel, const char *host,
                                       uint32_t port)
@@ -516,22 +474,8 @@ static struct mesh_target *target_add(struct mesh *mesh, uint32_t channel, const
     return t;
 }
 
-static void target_free(struct mesh_target *t)
-{
-    list_remove(&t->link);
-    if (t->lookup) {
-        /* glibc's thread may still hold it: leave it if it cannot be cancelled. */
-        if (gai_cancel(t->lookup) != EAI_NOTCANCELED) {
-            if (t->lookup->ar_result)
-                freeaddrinfo(t->lookup->ar_result);
-            free(t->lookup);
-        }
-    }
-    free(t);
-}
-
 void mesh_learn(struct mesh *mesh, uint32_t channel, uint32_t node_id, const char *host,
-                uint32_t port)
+                uint32_t port, uint64_t now_ns)
 {
     struct mesh_target *t = target_add(mesh, channel, host, port);
 
@@ -540,51 +484,8 @@ void mesh_learn(struct mesh *mesh, uint32_t channel, uint32_t node_id, const cha
     if (t->node_id == 0 && !t->seed && node_id < mesh->self.node_id)
         /* The smaller id connects; the larger one only when nothing came, since perhaps only it
          * can. */
-        t->next_try_ns = clock_now_ns() + 4 * mesh->node->config.reconnect_ns;
+        t->next_try_ns = now_ns + 4 * mesh->setup.config->reconnect_ns;
     t->node_id = node_id;
-}
-
-/* A seed that is a name: resolved without holding up the loop. */
-static void target_resolve(struct mesh_target *t)
-{
-    static const struct addrinfo hints = {.ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-
-    if (!t->lookup) {
-        t->lookup = calloc(1, sizeof *t->lookup);
-        if (!t->lookup)
-            return;
-        t->lookup->ar_name = t->host;
-        t->lookup->ar_request = &hints;
-        if (getaddrinfo_a(GAI_NOWAIT, &t->lookup, 1, NULL) != 0) {
-            free(t->lookup);
-            t->lookup = NULL;
-            target_failed(t);
-        }
-        return;
-    }
-    int rc = gai_error(t->lookup);
-    if (rc == EAI_INPROGRESS)
-        return;
-    struct addrinfo *info = rc == 0 ? t->lookup->ar_result : NULL;
-    free(t->lookup);
-    t->lookup = NULL;
-    if (!info) {
-        complain(t, gai_strerror(rc));
-        target_failed(t);
-        return;
-    }
-    for (struct addrinfo *a = info; a; a = a->ai_next) {
-        bool v6 = strchr(channel_config(t->mesh, t->channel)->address, ':') != NULL;
-        if (a->ai_family != (v6 ? AF_INET6 : AF_INET))
-            continue;
-        if (v6)
-            ((struct sockaddr_in6 *)(void *)a->ai_addr)->sin6_port = htons((uint16_t)t->port);
-        else
-            ((struct sockaddr_in *)(void *)a->ai_addr)->sin_port = htons((uint16_t)t->port);
-        target_connect(t, a);
-        break;
-    }
-    freeaddrinfo(info);
 }
 
 static void target_run(struct mesh_target *t, uint64_t now_ns)
@@ -593,23 +494,16 @@ static void target_run(struct mesh_target *t, uint64_t now_ns)
 
     if (t->ourselves || t->current || now_ns < t->next_try_ns)
         return;
-    if (t->node_id && mesh_find(mesh, t->node_id, channel_config(mesh, t->channel)->network))
+    if (t->node_id && mesh_find(mesh, t->node_id, mesh_channel(mesh, t->channel)->network))
         return;
-    if (mesh->n_strangers >= MAX_STRANGERS)
-        return;
-    struct addrinfo *info = numeric_address(t->host, t->port);
-    if (!info) {
-        target_resolve(t);
-        return;
-    }
-    target_connect(t, info);
-    freeaddrinfo(info);
+    if (mesh->n_strangers < MAX_STRANGERS)
+        target_connect(t, now_ns);
 }
 
 /* "host", "host:port", "[v6]:port", separated by commas or spaces. */
-static void add_seeds(struct mesh *mesh, uint32_t channel)
+static void mesh_add_seeds(struct mesh *mesh, uint32_t channel)
 {
-    const struct config_channel *ch = channel_config(mesh, channel);
+    const struct config_channel *ch = mesh_channel(mesh, channel);
     char seeds[CONFIG_SEEDS_BYTES];
     char *save = NULL;
 
@@ -640,66 +534,11 @@ static void add_seeds(struct mesh *mesh, uint32_t channel)
     }
 }
 
-/* ---- listening ---- */
+/* ---- the mesh ---- */
 
-static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
+static void mesh_set_intervals(struct mesh *mesh)
 {
-    struct mesh_listener *listener = ctx;
-    struct mesh *mesh = listener->mesh;
-
-    (void)what;
-    for (int i = 0; i < 16; i++) {
-        struct sockaddr_storage from;
-        socklen_t len = sizeof from;
-        char host[NI_MAXHOST] = "?", service[NI_MAXSERV] = "?";
-        int fd = accept4(listen_fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
-            return;
-        struct mesh_link *l =
-            mesh->n_strangers < MAX_STRANGERS ? link_new(mesh, listener->channel, fd, NULL) : NULL;
-        if (!l) {
-            close(fd);
-            continue;
-        }
-        getnameinfo((struct sockaddr *)&from, len, host, sizeof host, service, sizeof service,
-                    NI_NUMERICHOST | NI_NUMERICSERV);
-        snprintf(l->remote, sizeof l->remote, "%.48s:%.8s", host, service);
-        link_begin(l);
-    }
-}
-
-static int listen_on(struct mesh *mesh, uint32_t channel)
-{
-    const struct config_channel *ch = channel_config(mesh, channel);
-    struct mesh_listener *listener = &mesh->listeners[channel];
-    struct addrinfo *info = numeric_address(ch->address, (uint32_t)ch->port);
-    int one = 1;
-
-    if (!info)
-        return -EINVAL;
-    FD_AUTO fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int rc = 0;
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
-        bind(fd, info->ai_addr, info->ai_addrlen) < 0 || listen(fd, 128) < 0) {
-        rc = -errno;
-        log_error("channel %s: cannot listen on %s port %llu: %s", ch->name, ch->address,
-                  (unsigned long long)ch->port, strerror(errno));
-    }
-    freeaddrinfo(info);
-    if (rc < 0)
-        return rc;
-    listener->event = event_new(mesh->node->base, fd, EV_READ | EV_PERSIST, on_accept, listener);
-    if (!listener->event || event_add(listener->event, NULL) < 0)
-        return -ENOMEM;
-    listener->mesh = mesh;
-    listener->channel = channel;
-    listener->fd = fd_steal(&fd);
-    return 0;
-}
-
-static void set_intervals(struct mesh *mesh)
-{
-    const struct config *c = &mesh->node->config;
+    const struct config *c = mesh->setup.config;
     uint64_t idle_ns =
         c->idle_heartbeat_ns > c->heartbeat_ns ? c->idle_heartbeat_ns : c->heartbeat_ns;
     uint64_t idle_dead_ns =
@@ -710,88 +549,70 @@ static void set_intervals(struct mesh *mesh)
     mesh->self.handshake_ns = c->handshake_ns;
 }
 
-void mesh_set_busy(struct mesh *mesh, bool busy)
+void mesh_set_busy(struct mesh *mesh, bool busy, uint64_t now_ns)
 {
     if (mesh->busy == busy)
         return;
     mesh->busy = busy;
     if (busy) {
-        mesh->self.changed_ns = clock_now_ns();
+        mesh->self.changed_ns = now_ns;
         /* The first heartbeat of the short interval is due. */
-        event_active(mesh->timer, EV_READ, 0);
+        mesh->setup.socket_ops->timer(mesh->setup.socket_ctx, now_ns);
     }
-    set_intervals(mesh);
+    mesh_set_intervals(mesh);
 }
 
-void mesh_reloaded(struct mesh *mesh)
+void mesh_reloaded(struct mesh *mesh, uint64_t now_ns)
 {
     uint64_t before_ns = mesh->self.dead_after_ns;
 
-    set_intervals(mesh);
+    mesh_set_intervals(mesh);
     if (mesh->self.dead_after_ns < before_ns)
-        mesh->self.changed_ns = clock_now_ns();
-    if (mesh->node->config.n_channels > 0)
-        event_active(mesh->timer, EV_READ, 0);
+        mesh->self.changed_ns = now_ns;
+    if (mesh->setup.config->n_channels > 0)
+        mesh->setup.socket_ops->timer(mesh->setup.socket_ctx, now_ns);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *ctx)
+void mesh_on_timer(struct mesh *mesh, uint64_t now_ns)
 {
-    struct mesh *mesh = ctx;
-    uint64_t now_ns = clock_now_ns();
-
-    (void)fd, (void)what;
     list_foreach_safe(it, &mesh->links) {
         struct mesh_link *l = list_entry(it, struct mesh_link, link);
-        if (l->stream && peer_on_timer(&l->peer, now_ns) < 0)
-            link_close(l, l->peer.reason, CLOSE_OWN);
+        if (l->talking && peer_on_timer(&l->peer, now_ns) < 0)
+            link_close(l, l->peer.reason, MESH_CLOSE_OWN, false, now_ns);
     }
     list_foreach(it, &mesh->targets)
         target_run(list_entry(it, struct mesh_target, link), now_ns);
-    cluster_tick(mesh->node->cluster, now_ns);
+    mesh->setup.ops->tick(mesh->setup.ctx, now_ns);
     mesh->rearm = false;
-    arm_timer(mesh, now_ns);
+    mesh_arm(mesh, now_ns);
 }
 
-int mesh_new(struct node *node, struct mesh **ret_mesh)
+struct mesh *mesh_new(const struct mesh_setup *setup)
 {
     struct mesh *mesh = calloc(1, sizeof *mesh);
-    const struct config *c = &node->config;
-    int rc = -ENOMEM;
+    const struct config *c = setup->config;
 
     if (!mesh)
-        return -ENOMEM;
-    mesh->node = node;
+        return NULL;
+    mesh->setup = *setup;
     list_init(&mesh->links);
     list_init(&mesh->targets);
-    for (int i = 0; i < CONFIG_MAX_CHANNELS; i++)
-        mesh->listeners[i].fd = -1;
-    mesh->timer = evtimer_new(node->base, on_timer, mesh);
-    if (!mesh->timer)
-        goto fail;
     mesh->self = (struct peer_self){.node = c->name,
-                                    .node_id = node->id,
-                                    .epoch = node->epoch,
+                                    .node_id = setup->node_id,
+                                    .epoch = setup->epoch,
+                                    .software = setup->software,
                                     .packet_bytes = (uint32_t)c->packet_bytes,
-                                    .key = &mesh->key};
-    set_intervals(mesh);
-    if (c->n_channels > 0) {
-        rc = auth_load_key(c->key_file, &mesh->key);
-        if (rc < 0)
-            goto fail;
-    }
-    for (uint32_t ch = 0; ch < (uint32_t)c->n_channels; ch++) {
-        rc = listen_on(mesh, ch);
-        if (rc < 0)
-            goto fail;
-        add_seeds(mesh, ch);
-    }
-    if (c->n_channels > 0)
-        event_active(mesh->timer, EV_TIMEOUT, 0);
-    *ret_mesh = mesh;
-    return 0;
-fail:
-    mesh_free(mesh);
-    return rc;
+                                    .key = setup->key};
+    mesh_set_intervals(mesh);
+    for (uint32_t ch = 0; ch < (uint32_t)c->n_channels; ch++)
+        mesh_add_seeds(mesh, ch);
+    return mesh;
+}
+
+void mesh_start(struct mesh *mesh, uint64_t now_ns)
+{
+    if (mesh->setup.config->n_channels > 0)
+        mesh->setup.socket_ops->timer(mesh->setup.socket_ctx, now_ns);
 }
 
 void mesh_free(struct mesh *mesh)
@@ -800,14 +621,9 @@ void mesh_free(struct mesh *mesh)
         return;
     list_foreach_safe(it, &mesh->links)
         link_free(list_entry(it, struct mesh_link, link), false);
-    list_foreach_safe(it, &mesh->targets)
-        target_free(list_entry(it, struct mesh_target, link));
-    for (int i = 0; i < CONFIG_MAX_CHANNELS; i++) {
-        if (mesh->listeners[i].event)
-            event_free(mesh->listeners[i].event);
-        fd_closep(&mesh->listeners[i].fd);
+    list_foreach_safe(it, &mesh->targets) {
+        list_remove(it);
+        free(list_entry(it, struct mesh_target, link));
     }
-    if (mesh->timer)
-        event_free(mesh->timer);
     free(mesh);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One control connection to a neighbour's daemon: hand-shake and liveness. Pure state machine,
- * without socket and clock; mesh.c owns the socket and calls it. Control thread.
+ * without socket and clock; mesh.c calls it. Control thread.
  *
  *      HELLO -- Hello: versions, names --> PROOF -- Proof: cluster key --> UP
  *        |                                   |                             |
@@ -19,16 +19,17 @@
 #include <stdint.h>
 
 #include "daemon/cluster/auth.h"
+#include "daemon/cluster/node_name.h"
 
 #define PEER_VERSION     2u
 #define PEER_HELLO_BYTES 512u
-#define PEER_NAME_BYTES  56u
 
 enum peer_state { PEER_HELLO, PEER_PROOF, PEER_UP };
 
 /* Who we are, the same for all connections. */
 struct peer_self {
     const char *node;
+    const char *software; /* for people */
     uint32_t node_id, epoch, packet_bytes;
     const struct auth_key *key;
     uint64_t heartbeat_ns, dead_after_ns, handshake_ns;
@@ -42,11 +43,11 @@ struct peer_ops {
      * until the next call). */
     const char *(*admit)(void *ctx, const struct peer *peer);
     /* The connection is up. */
-    void (*up)(void *ctx);
+    void (*up)(void *ctx, uint64_t now_ns);
     /* A frame that belongs to others (LinkState, Mail). 0 or negative errno. */
     int (*frame)(void *ctx, uint16_t type, const uint8_t *body, uint32_t len, uint64_t now_ns);
     /* A round trip was measured. */
-    void (*rtt)(void *ctx, uint64_t rtt_ns);
+    void (*rtt)(void *ctx, uint64_t rtt_ns, uint64_t now_ns);
 };
 
 struct peer {
@@ -55,12 +56,12 @@ struct peer {
     void *ctx;
     enum peer_state state;
     bool initiator; /* we opened the connection */
-    char network[PEER_NAME_BYTES];
+    char network[NODE_NAME_BYTES];
     uint64_t since_ns, heard_ns, sent_ns, measured_ns;
     uint8_t own_hello[PEER_HELLO_BYTES], other_hello[PEER_HELLO_BYTES];
     uint32_t own_hello_len, other_hello_len;
     /* The other side, valid from PEER_PROOF on. */
-    char node[PEER_NAME_BYTES];
+    char node[NODE_NAME_BYTES];
     uint32_t node_id, epoch, control_port;
     char reason[256]; /* why it ended, for the log and for Refused */
 };

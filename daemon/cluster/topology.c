@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cluster/death.h"
-#include "daemon/cluster/peer.h"
-#include "daemon/control/node.h"
+#include "daemon/cluster/node_name.h"
 #include "proto/hop.h"
 
 #define MAX_ADDRESS_BYTES 128u
@@ -54,7 +52,7 @@ struct topology_node *topology_find(const struct topology *t, uint32_t node_id)
 
 struct topology_node *topology_find_name(const struct topology *t, const char *name)
 {
-    struct topology_node *n = topology_find(t, node_id_of(name));
+    struct topology_node *n = topology_find(t, node_name_id(name));
     return n && strcmp(n->state->node, name) == 0 ? n : NULL;
 }
 
@@ -68,7 +66,7 @@ unsigned topology_count(const struct topology *t)
     return HASH_COUNT(t->nodes);
 }
 
-static bool text_valid(const char *s, size_t max)
+static bool topology_text_valid(const char *s, size_t max)
 {
     size_t n = strlen(s);
 
@@ -81,7 +79,7 @@ static bool text_valid(const char *s, size_t max)
 }
 
 /* It will be flooded on, and what is not understood here could come out unreadable. */
-static bool all_known(const Motet__LinkState *s)
+static bool topology_all_known(const Motet__LinkState *s)
 {
     bool known = s->base.n_unknown_fields == 0;
 
@@ -94,38 +92,39 @@ static bool all_known(const Motet__LinkState *s)
     return known;
 }
 
-static bool state_valid(const Motet__LinkState *s)
+static bool topology_state_valid(const Motet__LinkState *s)
 {
-    if (!text_valid(s->node, PEER_NAME_BYTES) || s->node_id == 0 ||
-        s->node_id != node_id_of(s->node) || s->epoch == 0 || s->n_endpoints > HOP_MAX_CHANNELS ||
+    if (!topology_text_valid(s->node, NODE_NAME_BYTES) || s->node_id == 0 ||
+        s->node_id != node_name_id(s->node) || s->epoch == 0 || s->n_endpoints > HOP_MAX_CHANNELS ||
         s->n_links > HOP_MAX_NODES * HOP_MAX_CHANNELS || s->n_deaths > TOPOLOGY_MAX_DEATHS ||
-        !all_known(s))
+        !topology_all_known(s))
         return false;
     for (size_t i = 0; i < s->n_endpoints; i++) {
         const Motet__Endpoint *e = s->endpoints[i];
-        if (e->channel >= HOP_MAX_CHANNELS || !text_valid(e->network, PEER_NAME_BYTES) ||
-            !text_valid(e->driver, PEER_NAME_BYTES) || !text_valid(e->provider, MAX_HOST_BYTES) ||
-            e->address.len > MAX_ADDRESS_BYTES || !text_valid(e->control_host, MAX_HOST_BYTES) ||
-            e->control_port > 65535)
+        if (e->channel >= HOP_MAX_CHANNELS || !topology_text_valid(e->network, NODE_NAME_BYTES) ||
+            !topology_text_valid(e->driver, NODE_NAME_BYTES) ||
+            !topology_text_valid(e->provider, MAX_HOST_BYTES) ||
+            e->address.len > MAX_ADDRESS_BYTES ||
+            !topology_text_valid(e->control_host, MAX_HOST_BYTES) || e->control_port > 65535)
             return false;
     }
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i]->node_id == 0 || s->links[i]->node_id == s->node_id ||
-            !text_valid(s->links[i]->network, PEER_NAME_BYTES))
+            !topology_text_valid(s->links[i]->network, NODE_NAME_BYTES))
             return false;
     return true;
 }
 
 /* Negative, 0, positive: a is older than, the same as, newer than b. Epochs are serial numbers:
  * they may wrap. */
-static int state_compare(const Motet__LinkState *a, const Motet__LinkState *b)
+static int topology_state_compare(const Motet__LinkState *a, const Motet__LinkState *b)
 {
     if (a->epoch != b->epoch)
         return (int32_t)(a->epoch - b->epoch) < 0 ? -1 : 1;
     return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
 }
 
-static struct topology_node *node_add(struct topology *t, Motet__LinkState *state)
+static struct topology_node *topology_node_add(struct topology *t, Motet__LinkState *state)
 {
     struct topology_node *n = calloc(1, sizeof *n);
 
@@ -138,23 +137,24 @@ static struct topology_node *node_add(struct topology *t, Motet__LinkState *stat
     return n;
 }
 
-static int apply_checked(struct topology *t, Motet__LinkState *state, bool *ret_restarted)
+static int topology_apply_checked(struct topology *t, Motet__LinkState *state, bool *ret_restarted)
 {
     struct topology_node *n = topology_find(t, state->node_id);
 
     if (state->node_id == t->own_id) {
         if (state->epoch == t->own_epoch || !n)
             return TOPOLOGY_E_KNOWN;
-        return state_compare(state, n->state) > 0 ? TOPOLOGY_E_OURSELVES : TOPOLOGY_E_OLDER;
+        return topology_state_compare(state, n->state) > 0 ? TOPOLOGY_E_OURSELVES
+                                                           : TOPOLOGY_E_OLDER;
     }
     if (!n) {
         if (HASH_COUNT(t->nodes) >= t->max_nodes)
             return TOPOLOGY_E_FULL;
-        return node_add(t, state) ? 0 : -ENOMEM;
+        return topology_node_add(t, state) ? 0 : -ENOMEM;
     }
     if (strcmp(n->state->node, state->node) != 0)
         return -EINVAL; /* two names with one id; the hand-shake names them both */
-    int order = state_compare(state, n->state);
+    int order = topology_state_compare(state, n->state);
     if (order <= 0)
         return order == 0 ? TOPOLOGY_E_KNOWN : TOPOLOGY_E_OLDER;
     *ret_restarted = state->epoch != n->state->epoch;
@@ -166,7 +166,8 @@ static int apply_checked(struct topology *t, Motet__LinkState *state, bool *ret_
 int topology_apply(struct topology *t, Motet__LinkState *state, bool *ret_restarted)
 {
     *ret_restarted = false;
-    int rc = state_valid(state) ? apply_checked(t, state, ret_restarted) : -EINVAL;
+    int rc =
+        topology_state_valid(state) ? topology_apply_checked(t, state, ret_restarted) : -EINVAL;
     if (rc != 0)
         motet__link_state__free_unpacked(state, NULL);
     return rc;
@@ -177,7 +178,7 @@ int topology_set_own(struct topology *t, Motet__LinkState *state)
     struct topology_node *n = topology_find(t, t->own_id);
 
     if (!n)
-        return node_add(t, state) ? 0 : -ENOMEM;
+        return topology_node_add(t, state) ? 0 : -ENOMEM;
     motet__link_state__free_unpacked(n->state, NULL);
     n->state = state;
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cluster as this node knows it: the newest link state of every node. Pure; filled by mesh.c
+ * The cluster as this node knows it: the newest link state of every node. Pure; filled by cluster.c
  * from the neighbours' floods, read by routes, jobs and status. Control thread.
  *
  * Idea: link-state flooding as in OSPF (RFC 2328), without areas and ageing timers: each node
@@ -17,12 +17,15 @@
 
 #include "proto/control.pb-c.h"
 
+/* Deaths that one node tells of. */
+#define TOPOLOGY_MAX_DEATHS 64u
+
 struct topology_node {
     UT_hash_handle hh;
     uint32_t node_id;
     Motet__LinkState *state;
     uint32_t index; /* dense, in the order of first hearing; for route computations */
-    /* Kept by mesh.c from the routes: */
+    /* Kept by cluster.c from the routes: */
     bool reachable;
     bool lost;                     /* given up */
     uint64_t unreachable_since_ns; /* valid while not reachable */

@@ -2,6 +2,7 @@
 #include "daemon/control/control.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +11,18 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include <event2/event.h>
-
+#include "base/thread.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mail.h"
-#include "daemon/cluster/mesh.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/cluster/mesh_socket.h"
 #include "daemon/control/node.h"
 #include "daemon/control/service.h"
 #include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/job_mail.h"
+#include "daemon/jobs/job_site.h"
 #include "daemon/jobs/manager.h"
 #include "daemon/jobs/spawner.h"
 #include "daemon/status/status.h"
@@ -32,219 +34,269 @@
 #define END_LIMIT_NS (5 * CLOCK_NS_PER_S)
 
 struct control {
-    struct event *mail, *tick, *lifeline, *signals[3];
+    struct event *mail, *update, *tick, *lifeline, *signals[3];
     uint64_t shutdown_ns; /* when the daemon was told to end */
     uint64_t channels_until_ns;
     bool draining_channels;
 };
 
-/* ---- mail ---- */
+/* ---- cluster ---- */
 
-static int mail_forward(void *ctx, uint32_t dst_node, const uint8_t *frame, uint32_t len)
+static void control_want_update(void *ctx)
 {
     struct node *node = ctx;
-    return cluster_forward(node->cluster, dst_node, frame, len);
+    struct timeval delay = {.tv_usec = CLUSTER_UPDATE_DELAY_NS / CLOCK_NS_PER_US};
+
+    evtimer_add(node->control->update, &delay);
 }
 
-static void deliver_stdio(struct node *node, uint32_t src, const uint8_t *body, uint32_t len)
-{
-    Motet__Stdio *msg = motet__stdio__unpack(NULL, len, body);
-
-    if (!msg)
-        return;
-    if (msg->stream == 0)
-        jobs_on_stdin(node->jobs, src, msg);
-    else
-        manager_on_stdio(node->manager, src, msg, clock_now_ns());
-    motet__stdio__free_unpacked(msg, NULL);
-}
-
-static void deliver_window(struct node *node, uint32_t src, const uint8_t *body, uint32_t len)
-{
-    Motet__StdioWindow *msg = motet__stdio_window__unpack(NULL, len, body);
-
-    if (!msg)
-        return;
-    if (msg->stream == 0)
-        manager_on_stdin_window(node->manager, src, msg);
-    else
-        jobs_on_window(node->jobs, src, msg);
-    motet__stdio_window__free_unpacked(msg, NULL);
-}
-
-static void deliver_to_home(struct node *node, uint32_t src, uint16_t type, const uint8_t *body,
-                            uint32_t len)
-{
-    uint64_t now_ns = clock_now_ns();
-
-    if (type == MOTET__FRAME_TYPE__LAUNCHED) {
-        Motet__Launched *msg = motet__launched__unpack(NULL, len, body);
-        if (msg) {
-            /* Of a job that has both its home and ranks here, this node may be two places of the
-             * tree; a child is below one of them. */
-            manager_on_launched(node->manager, src, msg, now_ns);
-            jobs_on_launched(node->jobs, src, msg);
-            motet__launched__free_unpacked(msg, NULL);
-        }
-    } else if (type == MOTET__FRAME_TYPE__RANK_EXIT) {
-        Motet__RankExit *msg = motet__rank_exit__unpack(NULL, len, body);
-        if (msg) {
-            manager_on_rank_exit(node->manager, src, msg, now_ns);
-            motet__rank_exit__free_unpacked(msg, NULL);
-        }
-    } else {
-        Motet__Abort *msg = motet__abort__unpack(NULL, len, body);
-        if (msg) {
-            manager_on_abort(node->manager, src, msg, now_ns);
-            motet__abort__free_unpacked(msg, NULL);
-        }
-    }
-}
-
-static void mail_deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *body, uint32_t len)
+static void control_on_update(evutil_socket_t fd, short what, void *ctx)
 {
     struct node *node = ctx;
 
-    switch (type) {
-    case MOTET__FRAME_TYPE__LAUNCH:
-        jobs_on_launch(node->jobs, src, body, len);
-        break;
-    case MOTET__FRAME_TYPE__START:
-        jobs_on_start(node->jobs, src, body, len);
-        break;
-    case MOTET__FRAME_TYPE__KILL:
-        jobs_on_kill(node->jobs, src, body, len);
-        break;
-    case MOTET__FRAME_TYPE__JOB_END:
-        jobs_on_job_end(node->jobs, src, body, len);
-        break;
-    case MOTET__FRAME_TYPE__STDIO:
-        deliver_stdio(node, src, body, len);
-        break;
-    case MOTET__FRAME_TYPE__STDIO_WINDOW:
-        deliver_window(node, src, body, len);
-        break;
-    case MOTET__FRAME_TYPE__LAUNCHED:
-    case MOTET__FRAME_TYPE__RANK_EXIT:
-    case MOTET__FRAME_TYPE__ABORT:
-        deliver_to_home(node, src, type, body, len);
-        break;
-    case MOTET__FRAME_TYPE__STATUS_QUERY:
-        status_on_query(node, src, body, len);
-        break;
-    case MOTET__FRAME_TYPE__STATUS_REPLY:
-        if (node->status)
-            status_on_reply(node->status, src, body, len);
-        break;
-    default:
-        log_warn("mail of unknown type %u from node %08x, ignoring", type, src);
-        break;
-    }
+    (void)fd, (void)what;
+    cluster_update(node->cluster, clock_now_ns());
 }
 
-static uint32_t mail_epoch_of(void *ctx, uint32_t node_id)
+static void control_want_mail(void *ctx)
 {
     struct node *node = ctx;
-    return cluster_epoch(node->cluster, node_id);
-}
-
-static void mail_wake(void *ctx)
-{
-    struct node *node = ctx;
-    /* Not EV_TIMEOUT: setting the timer anew, as on_mail does at its end, would take an event back
-     * that is active for that. */
+    /* Not EV_TIMEOUT: setting the timer anew, as control_on_mail does at its end, would take an
+     * event back that is active for that. */
     event_active(node->control->mail, EV_READ, 0);
 }
 
-static const struct mail_ops mail_ops = {
-    .forward = mail_forward, .deliver = mail_deliver, .epoch_of = mail_epoch_of, .wake = mail_wake};
+static void control_deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *body,
+                            uint32_t len, uint64_t now_ns)
+{
+    struct node *node = ctx;
+
+    if (job_mail_deliver(node->jobs, node->manager, src, type, body, len, now_ns))
+        return;
+    if (type == MOTET__FRAME_TYPE__STATUS_QUERY) {
+        if (node->status)
+            status_on_query(node->status, src, body, len);
+    } else if (type == MOTET__FRAME_TYPE__STATUS_REPLY) {
+        if (node->status)
+            status_on_reply(node->status, src, body, len);
+    } else {
+        log_warn("mail of unknown type %u from node %08x, ignoring", type, src);
+    }
+}
+
+static void control_node_lost(void *ctx, uint32_t node_id, const char *why, uint64_t now_ns)
+{
+    struct node *node = ctx;
+
+    manager_on_node_lost(node->manager, node_id, why, now_ns);
+    jobs_on_node_lost(node->jobs, node_id);
+}
+
+/* Whether this node has to do with a job that spans nodes. */
+static bool control_busy(void *ctx)
+{
+    const struct node *node = ctx;
+
+    return jobs_networked(node->jobs) || manager_networked(node->manager);
+}
+
+static const struct cluster_ops control_cluster_ops = {.want_update = control_want_update,
+                                                       .want_mail = control_want_mail,
+                                                       .deliver = control_deliver,
+                                                       .node_lost = control_node_lost,
+                                                       .busy = control_busy};
+
+/* ---- channels ---- */
+
+static const char *control_channel_driver(void *ctx, uint32_t channel)
+{
+    return channels_driver(ctx, channel);
+}
+
+static const char *control_channel_provider(void *ctx, uint32_t channel)
+{
+    return channels_provider(ctx, channel);
+}
+
+static int control_channel_address(void *ctx, uint32_t channel, uint8_t *buf, uint32_t size)
+{
+    return channels_address(ctx, channel, buf, size);
+}
+
+static bool control_channel_alive(void *ctx, uint32_t channel)
+{
+    return channels_alive(ctx, channel);
+}
+
+static void control_channel_add_link(void *ctx, uint32_t channel, uint16_t slot,
+                                     const uint8_t *address, uint32_t len)
+{
+    channels_add_link(ctx, channel, slot, address, len);
+}
+
+static void control_channel_remove_link(void *ctx, uint32_t channel, uint16_t slot)
+{
+    channels_remove_link(ctx, channel, slot);
+}
+
+static const struct cluster_channel_ops control_channel_ops = {.driver = control_channel_driver,
+                                                               .provider = control_channel_provider,
+                                                               .address = control_channel_address,
+                                                               .alive = control_channel_alive,
+                                                               .add_link = control_channel_add_link,
+                                                               .remove_link =
+                                                                   control_channel_remove_link};
+
+static void control_on_link_error(void *ctx, uint32_t channel, uint32_t slot, int error)
+{
+    struct node *node = ctx;
+    cluster_on_channel_error(node->cluster, channel, slot, error, clock_now_ns());
+}
+
+static void control_on_rtt(void *ctx, uint32_t channel, uint32_t slot, uint64_t rtt_ns)
+{
+    struct node *node = ctx;
+    cluster_on_channel_rtt(node->cluster, channel, slot, rtt_ns, clock_now_ns());
+}
+
+static void control_on_channel_failed(void *ctx, uint32_t channel)
+{
+    struct node *node = ctx;
+    cluster_on_channel_failed(node->cluster, channel);
+}
+
+static void control_on_rank_detached(void *ctx, uint64_t job, uint32_t local)
+{
+    struct node *node = ctx;
+    jobs_on_rank_detached(node->jobs, job, local);
+}
+
+static void control_on_job_detached(void *ctx, uint64_t job, uint32_t channel)
+{
+    struct node *node = ctx;
+    job_site_on_job_detached(node->site, job, channel);
+}
+
+static void control_on_offence(void *ctx, uint64_t job, uint32_t world_rank, const char *text)
+{
+    struct node *node = ctx;
+    jobs_on_offence(node->jobs, job, world_rank, text, clock_now_ns());
+}
+
+static const struct channels_ops control_channels_ops = {.link_error = control_on_link_error,
+                                                         .rtt = control_on_rtt,
+                                                         .failed = control_on_channel_failed,
+                                                         .rank_detached = control_on_rank_detached,
+                                                         .job_detached = control_on_job_detached,
+                                                         .offence = control_on_offence};
+
+static uint32_t control_node_of_slot(void *ctx, uint32_t slot)
+{
+    const struct node *node = ctx;
+    return forwarding_node_id(node->forwarding, slot);
+}
+
+int control_channels_new(struct node *node)
+{
+    const struct channels_setup setup = {.base = node->base,
+                                         .config = &node->config,
+                                         .node_id = node->id,
+                                         .epoch = node->epoch,
+                                         .fenced = node->fenced,
+                                         .table = forwarding_table(node->forwarding),
+                                         .node_of_slot = control_node_of_slot,
+                                         .ops = &control_channels_ops,
+                                         .ctx = node};
+    return channels_new(&setup, &node->channels);
+}
 
 /* ---- job manager ---- */
 
-static void manager_to_node(void *ctx, uint32_t node_id, uint16_t type, const ProtobufCMessage *msg)
+static void control_job_to_node(void *ctx, uint32_t node_id, uint16_t type,
+                                const ProtobufCMessage *msg)
 {
     struct node *node = ctx;
-    int rc = mail_send_msg(node->mail, node_id, type, msg, clock_now_ns());
+    int rc = mail_send_msg(cluster_mail(node->cluster), node_id, type, msg, clock_now_ns());
 
     if (rc < 0)
         log_error("a message of type %u to node %08x is lost: %s", type, node_id, strerror(-rc));
 }
 
-static int manager_to_client(void *ctx, void *client, uint16_t type, const ProtobufCMessage *msg)
+static int control_job_to_client(void *ctx, void *client, uint16_t type,
+                                 const ProtobufCMessage *msg)
 {
     (void)ctx;
     return client_send(client, type, msg);
 }
 
-static size_t manager_client_queued(void *ctx, void *client)
+static size_t control_job_client_queued(void *ctx, void *client)
 {
     (void)ctx;
     return client_queued(client);
 }
 
-static void manager_client_done(void *ctx, void *client)
+static void control_job_client_done(void *ctx, void *client)
 {
     (void)ctx;
     client_finish(client);
 }
 
-static bool manager_reachable(void *ctx, uint32_t node_id)
+static bool control_job_reachable(void *ctx, uint32_t node_id)
 {
     struct node *node = ctx;
 
     return cluster_reachable(node->cluster, node_id);
 }
 
-static size_t manager_nodes(void *ctx, struct placement_node *ret_nodes, size_t max)
+static size_t control_job_nodes(void *ctx, struct placement_node *ret_nodes, size_t max)
 {
     struct node *node = ctx;
 
-    return cluster_place_nodes(node->cluster, ret_nodes, max);
+    if (cluster_draining(node->cluster))
+        return 0;
+    return placement_nodes(cluster_topology(node->cluster), node->id, node->config.name, ret_nodes,
+                           max);
 }
 
-static const struct manager_ops manager_ops = {.to_node = manager_to_node,
-                                               .to_client = manager_to_client,
-                                               .client_queued = manager_client_queued,
-                                               .client_done = manager_client_done,
-                                               .reachable = manager_reachable,
-                                               .nodes = manager_nodes};
-
-bool control_busy(const struct node *node)
-{
-    return jobs_networked(node->jobs) || manager_networked(node->manager);
-}
+static const struct manager_ops control_manager_ops = {.to_node = control_job_to_node,
+                                                       .to_client = control_job_to_client,
+                                                       .client_queued = control_job_client_queued,
+                                                       .client_done = control_job_client_done,
+                                                       .reachable = control_job_reachable,
+                                                       .nodes = control_job_nodes};
 
 /* ---- spawner ---- */
 
-static void on_spawned(void *ctx, uint64_t job, uint32_t rank, int32_t pid, const char *error)
+static void control_on_spawned(void *ctx, uint64_t job, uint32_t rank, int32_t pid,
+                               const char *error)
 {
     struct node *node = ctx;
-    jobs_on_spawned(node->jobs, job, rank, pid, error);
+    jobs_on_spawned(node->jobs, job, rank, pid, error, clock_now_ns());
 }
 
-static void on_exited(void *ctx, uint64_t job, uint32_t rank, int32_t status)
+static void control_on_exited(void *ctx, uint64_t job, uint32_t rank, int32_t status)
 {
     struct node *node = ctx;
-    jobs_on_exited(node->jobs, job, rank, status);
+    jobs_on_exited(node->jobs, job, rank, status, clock_now_ns());
 }
 
-static void on_spawner_lost(void *ctx)
+static void control_on_spawner_lost(void *ctx)
 {
     struct node *node = ctx;
-    jobs_on_spawner_lost(node->jobs);
+    jobs_on_spawner_lost(node->jobs, clock_now_ns());
 }
 
-static const struct spawner_ops spawner_ops = {
-    .spawned = on_spawned, .exited = on_exited, .lost = on_spawner_lost};
+static const struct spawner_ops control_spawner_ops = {
+    .spawned = control_on_spawned, .exited = control_on_exited, .lost = control_on_spawner_lost};
 
 struct spawner *control_spawner_new(struct node *node, pid_t pid, int fd)
 {
-    return spawner_new(node->base, node->config.spawner, pid, fd, &spawner_ops, node);
+    return spawner_new(node->base, node->config.spawner, pid, fd, &control_spawner_ops, node);
 }
 
 /* ---- timers ---- */
 
-static void set_timer(struct event *timer, uint64_t when_ns, uint64_t now_ns)
+static void control_set_timer(struct event *timer, uint64_t when_ns, uint64_t now_ns)
 {
     if (when_ns == UINT64_MAX)
         return;
@@ -254,29 +306,29 @@ static void set_timer(struct event *timer, uint64_t when_ns, uint64_t now_ns)
     evtimer_add(timer, &tv);
 }
 
-static void on_mail(evutil_socket_t fd, short what, void *ctx)
+static void control_on_mail(evutil_socket_t fd, short what, void *ctx)
 {
     struct node *node = ctx;
     uint64_t now_ns = clock_now_ns();
 
     (void)fd, (void)what;
-    /* Homes first: what they send must be delivered by this very run, since arming the timer takes
-     * back a wake-up that is still under way. */
+    /* The job manager first: what they send must be delivered by this very run, since arming the
+     * timer takes back a wake-up that is still under way. */
     manager_run(node->manager, now_ns);
-    uint64_t when_ns = mail_run(node->mail, now_ns);
-    uint64_t home_ns = manager_deadline(node->manager);
-    set_timer(node->control->mail, when_ns < home_ns ? when_ns : home_ns, now_ns);
+    uint64_t when_ns = mail_run(cluster_mail(node->cluster), now_ns);
+    uint64_t job_ns = manager_deadline(node->manager);
+    control_set_timer(node->control->mail, when_ns < job_ns ? when_ns : job_ns, now_ns);
 }
 
 /* The daemon ends when its jobs have, or their time is over. */
-static void drain(struct node *node, uint64_t now_ns)
+static void control_drain(struct node *node, uint64_t now_ns)
 {
     struct control *control = node->control;
     uint64_t drained_ns = now_ns - control->shutdown_ns, limit_ns = node->config.drain_limit_ns;
 
     if (manager_count(node->manager) > 0 || jobs_count(node->jobs) > 0) {
         if (drained_ns >= limit_ns)
-            jobs_end_all(node->jobs, "its node is being shut down");
+            jobs_end_all(node->jobs, "its node is being shut down", now_ns);
         if (drained_ns < limit_ns + node->config.kill_grace_ns + END_LIMIT_NS)
             return;
         log_warn("%u jobs here have not ended, ending without them", jobs_count(node->jobs));
@@ -293,7 +345,7 @@ static void drain(struct node *node, uint64_t now_ns)
         event_base_loopbreak(node->base);
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *ctx)
+static void control_on_tick(evutil_socket_t fd, short what, void *ctx)
 {
     struct node *node = ctx;
 
@@ -302,11 +354,11 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
     service_tick(node->service, clock_now_ns());
     jobs_tick(node->jobs, clock_now_ns());
     cluster_note_busy(node->cluster);
-    if (node->draining)
-        drain(node, clock_now_ns());
+    if (cluster_draining(node->cluster))
+        control_drain(node, clock_now_ns());
 }
 
-static void report_reload(void *ctx, const char *line)
+static void control_report_reload(void *ctx, const char *line)
 {
     (void)ctx;
     log_warn("%s", line);
@@ -336,23 +388,22 @@ int control_read_config(const struct node *node, struct config *fresh, config_re
 
 /* SIGHUP: takes over what can change while running and names what cannot. A file with mistakes
  * changes nothing. */
-static void reload(struct node *node)
+static void control_reload(struct node *node)
 {
     struct config *fresh = malloc(sizeof *fresh);
 
     if (!fresh)
         return;
     service_reloading(node->service, clock_now_ns());
-    int rc = control_read_config(node, fresh, report_reload, NULL);
+    int rc = control_read_config(node, fresh, control_report_reload, NULL);
     if (rc < 0) {
         log_error("the configuration was not reloaded because of its mistakes");
     } else {
-        int n_restart = config_reload(&node->config, fresh, report_reload, NULL);
+        int n_restart = config_reload(&node->config, fresh, control_report_reload, NULL);
         log_set_level((enum log_level)node->config.log_level);
         manager_set_grace(node->manager, node->config.kill_grace_ns);
-        mail_set_max_bytes(node->mail, (size_t)node->config.mail_bytes);
-        mesh_reloaded(node->mesh);
-        for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
+        cluster_reloaded(node->cluster, clock_now_ns());
+        for (uint32_t ch = 0; ch < channels_count(node->channels); ch++) {
             const struct config_channel *c = &node->config.channels[ch];
             channels_set_wait(node->channels, ch,
                               (uint32_t)(c->wait_mode == CONFIG_WAIT_INHERIT
@@ -365,7 +416,7 @@ static void reload(struct node *node)
     service_reloaded(node->service);
 }
 
-static void on_signal(evutil_socket_t signal, short what, void *ctx)
+static void control_on_signal(evutil_socket_t signal, short what, void *ctx)
 {
     struct node *node = ctx;
 
@@ -374,10 +425,10 @@ static void on_signal(evutil_socket_t signal, short what, void *ctx)
         control_shutdown(node, signal == SIGTERM ? "the daemon was told to end"
                                                  : "the daemon was interrupted");
     else if (signal == SIGHUP)
-        reload(node);
+        control_reload(node);
 }
 
-static void on_lifeline(evutil_socket_t fd, short what, void *ctx)
+static void control_on_lifeline(evutil_socket_t fd, short what, void *ctx)
 {
     struct node *node = ctx;
     char byte;
@@ -391,11 +442,12 @@ static void on_lifeline(evutil_socket_t fd, short what, void *ctx)
 
 void control_shutdown(struct node *node, const char *why)
 {
-    if (node->draining) {
+    if (cluster_draining(node->cluster)) {
         event_base_loopbreak(node->base);
         return;
     }
-    node->draining = true;
+    cluster_drain(node->cluster);
+    jobs_drain(node->jobs);
     node->control->shutdown_ns = clock_now_ns();
     service_stopping(node->service, node->config.drain_limit_ns + node->config.kill_grace_ns +
                                         END_LIMIT_NS + 2 * CHANNELS_LIMIT_NS);
@@ -403,67 +455,128 @@ void control_shutdown(struct node *node, const char *why)
                manager_count(node->manager),
                (unsigned long long)(node->config.drain_limit_ns / CLOCK_NS_PER_MS));
     manager_end_all(node->manager, why, clock_now_ns());
-    cluster_touch(node->cluster);
-    mail_wake(node);
-    on_tick(-1, 0, node);
+    control_want_mail(node);
+    control_on_tick(-1, 0, node);
+}
+
+/* What listens to the world outside: the clock, signals, the life of who started this. 0 or
+ * negative errno. */
+static int control_init_events(struct node *node)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    struct control *control = node->control;
+    struct timeval second = {.tv_sec = 1};
+
+    control->mail = evtimer_new(node->base, control_on_mail, node);
+    control->update = evtimer_new(node->base, control_on_update, node);
+    control->tick = event_new(node->base, -1, EV_PERSIST, control_on_tick, node);
+    if (!control->mail || !control->update || !control->tick ||
+        event_add(control->tick, &second) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        control->signals[i] = evsignal_new(node->base, signals[i], control_on_signal, node);
+        if (!control->signals[i] || event_add(control->signals[i], NULL) < 0)
+            return -ENOMEM;
+    }
+    if (node->lifeline_fd >= 0) {
+        control->lifeline = event_new(node->base, node->lifeline_fd, EV_READ | EV_PERSIST,
+                                      control_on_lifeline, node);
+        if (!control->lifeline || event_add(control->lifeline, NULL) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int control_init_cluster(struct node *node)
+{
+    node->sockets = mesh_sockets_new(node->base, &node->config);
+    if (!node->sockets)
+        return -ENOMEM;
+    if (node->config.n_channels > 0) {
+        int rc = auth_load_key(node->config.key_file, &node->key);
+        if (rc < 0)
+            return rc;
+    }
+    const struct cluster_setup setup = {.config = &node->config,
+                                        .node_id = node->id,
+                                        .epoch = node->epoch,
+                                        .n_cores = (uint32_t)thread_n_cores(),
+                                        .software = NODE_SOFTWARE,
+                                        .key = &node->key,
+                                        .forwarding = node->forwarding,
+                                        .socket_ops = &mesh_socket_ops,
+                                        .socket_ctx = node->sockets,
+                                        .channel_ops = &control_channel_ops,
+                                        .channel_ctx = node->channels,
+                                        .ops = &control_cluster_ops,
+                                        .ctx = node};
+    node->cluster = cluster_new(&setup);
+    return node->cluster ? 0 : -ENOMEM;
+}
+
+static int control_init_jobs(struct node *node)
+{
+    const struct job_site_setup site = {.base = node->base,
+                                        .config = &node->config,
+                                        .fenced = node->fenced,
+                                        .forwarding = node->forwarding,
+                                        .channels = node->channels,
+                                        .spawner = node->spawner,
+                                        .cluster = node->cluster};
+    node->site = job_site_new(&site);
+    if (!node->site)
+        return -ENOMEM;
+    const struct jobs_setup jobs = {
+        .config = &node->config, .node_id = node->id, .ops = &job_site_ops, .ctx = node->site};
+    node->jobs = jobs_new(&jobs);
+    node->manager =
+        manager_new(node->config.name, node->id, node->epoch, &control_manager_ops, node);
+    if (!node->jobs || !node->manager)
+        return -ENOMEM;
+    job_site_set_jobs(node->site, node->jobs);
+    manager_set_grace(node->manager, node->config.kill_grace_ns);
+    return 0;
 }
 
 int control_init(struct node *node)
 {
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
-    struct timeval second = {.tv_sec = 1};
-
     signal(SIGPIPE, SIG_IGN);
     node->control = calloc(1, sizeof *node->control);
     if (!node->control)
         return -ENOMEM;
-    node->control->mail = evtimer_new(node->base, on_mail, node);
-    node->control->tick = event_new(node->base, -1, EV_PERSIST, on_tick, node);
-    node->mail = mail_new(node->id, node->epoch, (size_t)node->config.mail_bytes, &mail_ops, node);
-    node->jobs = jobs_new(node);
-    node->manager = manager_new(node->config.name, node->id, node->epoch, &manager_ops, node);
-    node->topology = topology_new(node->id, node->epoch, (uint32_t)node->config.max_nodes);
-    node->cluster = cluster_new(node);
-    if (!node->control->mail || !node->control->tick || !node->mail || !node->jobs ||
-        !node->manager || !node->topology || !node->cluster ||
-        event_add(node->control->tick, &second) < 0)
-        return -ENOMEM;
-    manager_set_grace(node->manager, node->config.kill_grace_ns);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-        node->control->signals[i] = evsignal_new(node->base, signals[i], on_signal, node);
-        if (!node->control->signals[i] || event_add(node->control->signals[i], NULL) < 0)
-            return -ENOMEM;
-    }
-    if (node->lifeline_fd >= 0) {
-        node->control->lifeline =
-            event_new(node->base, node->lifeline_fd, EV_READ | EV_PERSIST, on_lifeline, node);
-        if (!node->control->lifeline || event_add(node->control->lifeline, NULL) < 0)
-            return -ENOMEM;
-    }
-    cluster_touch(node->cluster);
+    int rc = control_init_events(node);
+    if (rc == 0)
+        rc = control_init_cluster(node);
+    if (rc == 0)
+        rc = control_init_jobs(node);
+    if (rc < 0)
+        return rc;
     event_active(node->control->tick, EV_TIMEOUT,
                  0); /* readiness need not wait for the first second */
-    return mesh_new(node, &node->mesh);
+    return mesh_sockets_start(node->sockets, cluster_mesh(node->cluster));
 }
 
 void control_deinit(struct node *node)
 {
-    if (!node->control)
+    struct control *control = node->control;
+
+    if (!control)
         return;
-    mesh_free(node->mesh);
     cluster_free(node->cluster);
     node->cluster = NULL;
-    topology_free(node->topology);
-    for (size_t i = 0; i < sizeof node->control->signals / sizeof node->control->signals[0]; i++)
-        if (node->control->signals[i])
-            event_free(node->control->signals[i]);
-    if (node->control->lifeline)
-        event_free(node->control->lifeline);
+    mesh_sockets_free(node->sockets);
+    for (size_t i = 0; i < sizeof control->signals / sizeof control->signals[0]; i++)
+        if (control->signals[i])
+            event_free(control->signals[i]);
+    if (control->lifeline)
+        event_free(control->lifeline);
     manager_free(node->manager);
-    mail_free(node->mail);
-    if (node->control->mail)
-        event_free(node->control->mail);
-    if (node->control->tick)
-        event_free(node->control->tick);
-    free(node->control);
+    job_site_free(node->site);
+    if (control->mail)
+        event_free(control->mail);
+    if (control->update)
+        event_free(control->update);
+    if (control->tick)
+        event_free(control->tick);
+    free(control);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread's loop: signals, timers, and who gets which mail. Connects the modules of this
- * folder, which know one another only through their functions. Control thread.
+ * The control thread's loop: signals, timers, and who gets which mail. Connects the modules of the
+ * daemon, which know one another only through their functions. Control thread.
  */
 #pragma once
 
@@ -16,8 +16,8 @@ struct spawner;
 /* Makes mail, jobs, manager, timers and signal handlers of the node. 0 or negative errno. */
 int control_init(struct node *node);
 void control_deinit(struct node *node);
-/* True if this node has to do with a job that spans nodes. */
-bool control_busy(const struct node *node);
+/* Makes the channels, which report to the node. 0 or negative errno, logged. */
+int control_channels_new(struct node *node);
 struct spawner *control_spawner_new(struct node *node, pid_t pid, int fd);
 /* Reads the daemon's configuration file anew, as it would count for this node after a restart. 0 or
  * -EINVAL, complaints reported. */

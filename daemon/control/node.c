@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "daemon/cluster/channels.h"
+#include "daemon/cluster/cluster.h"
 #include "daemon/cluster/forwarding.h"
-#include "daemon/cluster/mail.h"
+#include "daemon/cluster/node_name.h"
 #include "daemon/control/control.h"
 #include "daemon/control/service.h"
 #include "daemon/jobs/client.h"
@@ -28,14 +28,9 @@
 #include "daemon/jobs/spawner.h"
 #include "daemon/status/status.h"
 
-uint32_t node_id_of(const char *name)
-{
-    return hash_fnv1a(name, strlen(name));
-}
-
 /* A number that grows with every start, in tenths of a second since 2020: peers tell incarnations
  * by it. Never 0. */
-static uint32_t new_epoch(void)
+static uint32_t node_new_epoch(void)
 {
     struct timespec ts;
 
@@ -47,7 +42,7 @@ static uint32_t new_epoch(void)
 
 /* `path` is the configured one; a socket from systemd replaces it by its own, since ranks are told
  * where to connect. */
-static int open_socket(struct node *node, const char *name, char *path, size_t path_size)
+static int node_open_socket(struct node *node, const char *name, char *path, size_t path_size)
 {
     int fd = service_socket(node->service, name);
 
@@ -71,24 +66,63 @@ static int open_socket(struct node *node, const char *name, char *path, size_t p
     return fd;
 }
 
-static int open_sockets(struct node *node)
+static int node_read_config(void *ctx, struct config *ret_fresh, config_report_fn *report,
+                            void *report_ctx)
 {
-    int fd =
-        open_socket(node, "client", node->config.client_socket, sizeof node->config.client_socket);
+    return control_read_config(ctx, ret_fresh, report, report_ctx);
+}
+
+/* Fills what status sees. */
+static void node_show(struct node *node)
+{
+    node->shown = (struct status_node){.base = node->base,
+                                       .config = &node->config,
+                                       .config_path = node->config_path,
+                                       .id = node->id,
+                                       .epoch = node->epoch,
+                                       .started_ns = node->started_ns,
+                                       .software = NODE_SOFTWARE,
+                                       .private_mode = node->private_mode,
+                                       .fenced = node->fenced,
+                                       .socket_activated = node->socket_activated,
+                                       .forwarding = node->forwarding,
+                                       .channels = node->channels,
+                                       .mail = cluster_mail(node->cluster),
+                                       .topology = cluster_topology(node->cluster),
+                                       .mesh = cluster_mesh(node->cluster),
+                                       .cluster = node->cluster,
+                                       .jobs = node->jobs,
+                                       .manager = node->manager,
+                                       .clients = node->clients,
+                                       .read_config = node_read_config,
+                                       .ctx = node};
+}
+
+static int node_open_sockets(struct node *node)
+{
+    int fd = node_open_socket(node, "client", node->config.client_socket,
+                              sizeof node->config.client_socket);
 
     if (fd < 0)
         return fd;
-    node->clients = clients_new(node, fd);
+    const struct clients_setup clients = {.base = node->base,
+                                          .config = &node->config,
+                                          .cluster = node->cluster,
+                                          .jobs = node->jobs,
+                                          .manager = node->manager};
+    node->clients = clients_new(&clients, fd);
     if (!node->clients)
         return -ENOMEM;
-    fd = open_socket(node, "status", node->config.status_socket, sizeof node->config.status_socket);
+    fd = node_open_socket(node, "status", node->config.status_socket,
+                          sizeof node->config.status_socket);
     if (fd < 0)
         return fd;
-    node->status = status_new(node, fd);
+    node_show(node);
+    node->status = status_new(&node->shown, fd);
     return node->status ? 0 : -ENOMEM;
 }
 
-static void remove_socket(const struct node *node, const char *path)
+static void node_remove_socket(const struct node *node, const char *path)
 {
     if (path[0] != '@' && !node->socket_activated)
         unlink(path);
@@ -106,8 +140,8 @@ int node_new(const struct config *config, const char *config_path, bool private_
     node->config_path = config_path;
     node->private_mode = private_mode;
     node->lifeline_fd = lifeline_fd;
-    node->id = node_id_of(node->config.name);
-    node->epoch = new_epoch();
+    node->id = node_name_id(node->config.name);
+    node->epoch = node_new_epoch();
     node->started_ns = clock_now_ns();
     node->fenced = node->config.fenced || thread_barrier_register() < 0;
     if (node->id == 0) {
@@ -131,7 +165,7 @@ int node_new(const struct config *config, const char *config_path, bool private_
         log_error("cannot make the node segment: %s", strerror(-rc));
         goto fail;
     }
-    rc = channels_new(node, &node->channels);
+    rc = control_channels_new(node);
     if (rc < 0)
         goto fail;
     rc = control_init(node);
@@ -139,7 +173,7 @@ int node_new(const struct config *config, const char *config_path, bool private_
         goto fail;
     rc = channels_start(node->channels);
     if (rc == 0)
-        rc = open_sockets(node);
+        rc = node_open_sockets(node);
     if (rc < 0)
         goto fail;
     *ret_node = node;
@@ -154,17 +188,16 @@ void node_free(struct node *node)
     if (!node)
         return;
     if (node->clients)
-        remove_socket(node, node->config.client_socket);
+        node_remove_socket(node, node->config.client_socket);
     clients_free(node->clients);
     if (node->status)
-        remove_socket(node, node->config.status_socket);
+        node_remove_socket(node, node->config.status_socket);
     status_free(node->status);
     node->clients = NULL;
     node->status = NULL;
     /* Channel threads stop before the memory of jobs goes. */
     channels_free(node->channels);
-    if (node->jobs)
-        jobs_free(node->jobs);
+    jobs_free(node->jobs);
     control_deinit(node);
     spawner_free(node->spawner);
     forwarding_free(node->forwarding);

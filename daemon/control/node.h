@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The root object of the daemon: everything a node has, made in order by node_new and undone in
- * reverse by node_free. Made and used on the control thread.
+ * reverse by node_free. Seen by daemon/control and main only: every other module has a struct of
+ * what it needs. Made and used on the control thread.
  */
 #pragma once
 
@@ -9,24 +10,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/cluster/auth.h"
 #include "daemon/config.h"
+#include "daemon/status/status_node.h"
 
 #define NODE_SOFTWARE "motet " MOTET_VERSION
 
+struct channels;
+struct clients;
 struct cluster;
 struct control;
 struct event_base;
-struct channels;
-struct manager;
 struct forwarding;
+struct job_site;
 struct jobs;
-struct mail;
-struct mesh;
+struct manager;
+struct mesh_sockets;
 struct service;
-struct clients;
 struct spawner;
 struct status;
-struct topology;
 
 struct node {
     struct config config;
@@ -34,8 +36,8 @@ struct node {
     bool private_mode;
     int lifeline_fd; /* private: ends with it; -1: none */
     uint32_t id, epoch;
-    bool fenced; /* this node uses full fences */
-    bool draining;
+    struct auth_key key; /* of the cluster */
+    bool fenced;         /* this node uses full fences */
     int exit_code;
     uint64_t started_ns;
 
@@ -43,21 +45,19 @@ struct node {
     struct forwarding *forwarding;
     struct channels *channels;
     struct spawner *spawner;
-    struct mail *mail;
-    struct topology *topology;
-    struct mesh *mesh;
+    struct mesh_sockets *sockets;
     struct cluster *cluster;
+    struct job_site *site;
     struct jobs *jobs;
     struct manager *manager;
     struct clients *clients;
+    struct status_node shown; /* what status sees of all this */
     struct status *status;
     struct service *service;
     struct control *control;
     bool socket_activated; /* the sockets belong to systemd */
 };
 
-/* Id of a node of this name. */
-uint32_t node_id_of(const char *name);
 /* What was started before the node exists: the spawner. */
 struct node_start {
     pid_t spawner_pid;

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "daemon/cluster/channels.h"
+#include "daemon/cluster/cluster.h"
 #include "daemon/cluster/topology.h"
 #include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
@@ -91,11 +92,12 @@ static void tell_status(struct service *s)
     unsigned n_reachable = 0;
     char text[160];
 
-    for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next)
+    for (struct topology_node *t = topology_first(cluster_topology(node->cluster)); t;
+         t = t->hh.next)
         n_reachable += t->reachable || t->node_id == node->id;
     snprintf(text, sizeof text, "%s: %u of %u nodes reachable, %u jobs here",
-             node->draining ? "draining" : "serving", n_reachable, topology_count(node->topology),
-             jobs_count(node->jobs));
+             cluster_draining(node->cluster) ? "draining" : "serving", n_reachable,
+             topology_count(cluster_topology(node->cluster)), jobs_count(node->jobs));
     if (strcmp(text, s->status) == 0)
         return;
     memcpy(s->status, text, sizeof s->status);

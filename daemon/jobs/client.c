@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/stream.h"
-#include "daemon/control/node.h"
+#include "daemon/config.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
 #include "proto/attach.h"
@@ -48,12 +48,12 @@ struct client {
     struct job *job;
     uint32_t local;
     /* CLIENT_MPIEXEC; NULL when there is no job (any more). */
-    uint64_t home_id;
-    bool has_home;
+    uint64_t job_id;
+    bool has_job;
 };
 
 struct clients {
-    struct node *node;
+    struct clients_setup setup;
     int listen_fd;
     struct event *accept_event, *sweep;
     struct list all;
@@ -76,7 +76,7 @@ static void client_free(struct client *s)
 
 static struct manager_job *client_job(const struct client *s)
 {
-    return s->has_home ? manager_find(s->clients->node->manager, s->home_id) : NULL;
+    return s->has_job ? manager_find(s->clients->setup.manager, s->job_id) : NULL;
 }
 
 int client_send(struct client *s, uint16_t type, const ProtobufCMessage *msg)
@@ -97,7 +97,7 @@ size_t client_queued(const struct client *s)
 
 void client_finish(struct client *s)
 {
-    s->has_home = false;
+    s->has_job = false;
     stream_finish(s->stream);
     s->stream = NULL;
     client_free(s);
@@ -114,7 +114,7 @@ void client_end_rank(struct client *s)
     client_finish(s);
 }
 
-static int on_attach(struct client *s, const uint8_t *body, uint32_t len)
+static int client_on_attach(struct client *s, const uint8_t *body, uint32_t len)
 {
     struct attach_request req;
     struct attach_reply reply;
@@ -123,7 +123,7 @@ static int on_attach(struct client *s, const uint8_t *body, uint32_t len)
     if (len != sizeof req || s->kind != CLIENT_NEW)
         return -EPROTO;
     memcpy(&req, body, sizeof req);
-    int error = jobs_attach(s->clients->node->jobs, s, &req, s->uid, s->pid, &reply, fds, &n_fds,
+    int error = jobs_attach(s->clients->setup.jobs, s, &req, s->uid, s->pid, &reply, fds, &n_fds,
                             &s->job, &s->local);
     if (error != 0) {
         log_notice("process %d of user %u cannot attach as rank %u of job %016llx: %s", (int)s->pid,
@@ -137,7 +137,7 @@ static int on_attach(struct client *s, const uint8_t *body, uint32_t len)
     return stream_send_fds(s->stream, ATTACH_REPLY, &reply, sizeof reply, fds, n_fds);
 }
 
-static int on_rank_frame(struct client *s, uint16_t type, const uint8_t *body, uint32_t len)
+static int client_on_rank_frame(struct client *s, uint16_t type, const uint8_t *body, uint32_t len)
 {
     if (!s->job)
         return 0;
@@ -154,15 +154,15 @@ static int on_rank_frame(struct client *s, uint16_t type, const uint8_t *body, u
         for (char *p = abort_request.text; *p; p++)
             if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
                 *p = '?';
-        job_on_abort(s->job, s->local, abort_request.code, abort_request.text);
+        job_on_abort(s->job, s->local, abort_request.code, abort_request.text, clock_now_ns());
         return 0;
     }
     return -EPROTO;
 }
 
-static int on_submit(struct client *s, const uint8_t *body, uint32_t len)
+static int client_on_submit(struct client *s, const uint8_t *body, uint32_t len)
 {
-    struct node *node = s->clients->node;
+    const struct clients_setup *setup = &s->clients->setup;
     Motet__Submit *msg = s->kind == CLIENT_NEW ? motet__submit__unpack(NULL, len, body) : NULL;
     uint8_t key[16];
 
@@ -174,57 +174,58 @@ static int on_submit(struct client *s, const uint8_t *body, uint32_t len)
         return -EIO;
     }
     stream_set_drain(s->stream, CLIENT_DRAIN_BYTES);
-    struct manager_job *home =
-        manager_submit(node->manager, s, s->uid, s->gid, msg, key, clock_now_ns());
+    struct manager_job *job =
+        manager_submit(setup->manager, s, s->uid, s->gid, msg, key, clock_now_ns());
     motet__submit__free_unpacked(msg, NULL);
-    if (!home) {
+    if (!job) {
         client_finish(s);
         return 0;
     }
-    cluster_note_busy(node->cluster);
-    s->home_id = home->id;
-    s->has_home = true;
+    cluster_note_busy(setup->cluster);
+    s->job_id = job->id;
+    s->has_job = true;
     return 0;
 }
 
-static int on_mpiexec_frame(struct client *s, uint16_t type, const uint8_t *body, uint32_t len)
+static int client_on_mpiexec_frame(struct client *s, uint16_t type, const uint8_t *body,
+                                   uint32_t len)
 {
-    struct manager *manager = s->clients->node->manager;
-    struct manager_job *home = client_job(s);
+    struct manager *manager = s->clients->setup.manager;
+    struct manager_job *job = client_job(s);
     int rc = -EPROTO;
 
     if (type == MOTET__FRAME_TYPE__STDIO) {
         Motet__Stdio *msg = motet__stdio__unpack(NULL, len, body);
         if (msg) {
-            rc = home ? manager_on_client_stdin(manager, home, msg) : 0;
+            rc = job ? manager_on_client_stdin(manager, job, msg) : 0;
             motet__stdio__free_unpacked(msg, NULL);
         }
     } else if (type == MOTET__FRAME_TYPE__KILL) {
         Motet__Kill *msg = motet__kill__unpack(NULL, len, body);
         if (msg) {
             rc = 0;
-            if (home)
-                manager_on_client_kill(manager, home, msg, clock_now_ns());
+            if (job)
+                manager_on_client_kill(manager, job, msg, clock_now_ns());
             motet__kill__free_unpacked(msg, NULL);
         }
     }
     return rc;
 }
 
-static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len)
+static int client_on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len)
 {
     struct client *s = ctx;
     int rc = -EPROTO;
 
     if (s->kind == CLIENT_NEW) {
         if (type == ATTACH_REQUEST)
-            rc = on_attach(s, body, len);
+            rc = client_on_attach(s, body, len);
         else if (type == MOTET__FRAME_TYPE__SUBMIT)
-            rc = on_submit(s, body, len);
+            rc = client_on_submit(s, body, len);
     } else if (s->kind == CLIENT_RANK) {
-        rc = on_rank_frame(s, type, body, len);
+        rc = client_on_rank_frame(s, type, body, len);
     } else {
-        rc = on_mpiexec_frame(s, type, body, len);
+        rc = client_on_mpiexec_frame(s, type, body, len);
     }
     if (rc == -EPROTO)
         log_warn("client process %d of user %u sent a frame of type %u that cannot be, closing its "
@@ -233,36 +234,36 @@ static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len)
     return rc;
 }
 
-static void on_closed(void *ctx, int error)
+static void client_on_closed(void *ctx, int error)
 {
     struct client *s = ctx;
-    struct manager_job *home = client_job(s);
+    struct manager_job *job = client_job(s);
 
     if (error)
         log_info("connection of process %d: %s", (int)s->pid, strerror(error));
-    if (home)
-        manager_on_client_gone(s->clients->node->manager,
-                               home); /* frees the connection through client_done */
+    if (job)
+        manager_on_client_gone(s->clients->setup.manager,
+                               job); /* frees the connection through client_done */
     else {
         if (s->kind == CLIENT_RANK && s->job)
-            job_on_disconnect(s->job, s->local);
+            job_on_disconnect(s->job, s->local, clock_now_ns());
         client_free(s);
     }
 }
 
-static void on_drained(void *ctx)
+static void client_on_drained(void *ctx)
 {
     struct client *s = ctx;
-    struct manager_job *home = client_job(s);
+    struct manager_job *job = client_job(s);
 
-    if (home)
-        manager_on_client_drained(s->clients->node->manager, home);
+    if (job)
+        manager_on_client_drained(s->clients->setup.manager, job);
 }
 
 static const struct stream_ops ops = {
-    .frame = on_frame, .closed = on_closed, .drained = on_drained};
+    .frame = client_on_frame, .closed = client_on_closed, .drained = client_on_drained};
 
-static void accept_one(struct clients *all, int fd)
+static void clients_accept_one(struct clients *all, int fd)
 {
     struct ucred cred;
     socklen_t len = sizeof cred;
@@ -272,7 +273,7 @@ static void accept_one(struct clients *all, int fd)
         close(fd);
         return;
     }
-    if (all->n >= all->node->config.max_clients) {
+    if (all->n >= all->setup.config->max_clients) {
         if (!all->full)
             log_warn("more than %u connections to the client socket (max_clients), refusing",
                      all->n);
@@ -297,7 +298,7 @@ static void accept_one(struct clients *all, int fd)
     s->pid = cred.pid;
     s->since_ns = clock_now_ns();
     s->stream =
-        stream_new(all->node->base, fd, &ops, s,
+        stream_new(all->setup.base, fd, &ops, s,
                    n_new < MAX_LARGE_NEW ? FRAME_MAX_BYTES : SMALL_FRAME_BYTES, CLIENT_QUEUE_BYTES);
     if (!s->stream) {
         close(fd);
@@ -308,7 +309,7 @@ static void accept_one(struct clients *all, int fd)
     all->n++;
 }
 
-static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
+static void clients_on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 {
     struct clients *all = ctx;
 
@@ -320,12 +321,12 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
                 log_warn("cannot accept clients: %s", strerror(errno));
             return;
         }
-        accept_one(all, fd);
+        clients_accept_one(all, fd);
     }
 }
 
 /* Connections that never say what they are go away. */
-static void on_sweep(evutil_socket_t fd, short what, void *ctx)
+static void clients_on_sweep(evutil_socket_t fd, short what, void *ctx)
 {
     struct clients *all = ctx;
     uint64_t now_ns = clock_now_ns();
@@ -340,7 +341,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *ctx)
     }
 }
 
-struct clients *clients_new(struct node *node, int listen_fd)
+struct clients *clients_new(const struct clients_setup *setup, int listen_fd)
 {
     struct clients *all = calloc(1, sizeof *all);
     struct timeval every = {.tv_sec = 5};
@@ -349,11 +350,12 @@ struct clients *clients_new(struct node *node, int listen_fd)
         close(listen_fd);
         return NULL;
     }
-    all->node = node;
+    all->setup = *setup;
     all->listen_fd = listen_fd;
     list_init(&all->all);
-    all->accept_event = event_new(node->base, listen_fd, EV_READ | EV_PERSIST, on_accept, all);
-    all->sweep = event_new(node->base, -1, EV_PERSIST, on_sweep, all);
+    all->accept_event =
+        event_new(setup->base, listen_fd, EV_READ | EV_PERSIST, clients_on_accept, all);
+    all->sweep = event_new(setup->base, -1, EV_PERSIST, clients_on_sweep, all);
     if (!all->accept_event || !all->sweep || event_add(all->accept_event, NULL) < 0 ||
         event_add(all->sweep, &every) < 0) {
         clients_free(all);

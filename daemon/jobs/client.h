@@ -10,13 +10,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct manager_job;
-struct node;
 struct client;
 struct clients;
+struct cluster;
+struct config;
+struct event_base;
+struct jobs;
+struct manager;
+
+/* Everything stays the caller's and valid. */
+struct clients_setup {
+    struct event_base *base;
+    const struct config *config;
+    struct cluster *cluster;
+    struct jobs *jobs;
+    struct manager *manager;
+};
 
 /* Listens on fd (taken over). NULL: no memory. */
-struct clients *clients_new(struct node *node, int listen_fd);
+struct clients *clients_new(const struct clients_setup *setup, int listen_fd);
 void clients_free(struct clients *clients);
 unsigned clients_count(const struct clients *clients);
 /* No new connections (draining). */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/cluster/topology.h"
 #include "proto/hop.h"
 #include "proto/segment.h"
 
@@ -202,4 +203,33 @@ int placement_make(const Motet__Submit *submit, const struct placement_node *nod
     }
     *ret_result = r;
     return 0;
+}
+
+static int placement_by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct placement_node *)a)->name,
+                  ((const struct placement_node *)b)->name);
+}
+
+size_t placement_nodes(const struct topology *topology, uint32_t own_id, const char *own_name,
+                       struct placement_node *ret_nodes, size_t max)
+{
+    size_t n = 1;
+
+    if (max == 0)
+        return 0;
+    ret_nodes[0] = (struct placement_node){.name = own_name, .node_id = own_id};
+    const struct topology_node *own = topology_find(topology, own_id);
+    if (own) {
+        ret_nodes[0].endpoints = own->state->endpoints;
+        ret_nodes[0].n_endpoints = own->state->n_endpoints;
+    }
+    for (struct topology_node *t = topology_first(topology); t && n < max; t = t->hh.next)
+        if (t->node_id != own_id && t->reachable && !t->state->draining)
+            ret_nodes[n++] = (struct placement_node){.name = t->state->node,
+                                                     .node_id = t->node_id,
+                                                     .endpoints = t->state->endpoints,
+                                                     .n_endpoints = t->state->n_endpoints};
+    qsort(ret_nodes + 1, n - 1, sizeof *ret_nodes, placement_by_name);
+    return n;
 }

@@ -9,6 +9,8 @@
 
 #include "proto/control.pb-c.h"
 
+struct topology;
+
 /* A node that takes ranks. */
 struct placement_node {
     const char *name;
@@ -29,3 +31,7 @@ struct placement {
 int placement_make(const Motet__Submit *submit, const struct placement_node *nodes, size_t n_nodes,
                    struct placement *ret_result, char *error, size_t error_size);
 void placement_free(struct placement *result);
+
+/* Nodes of the cluster that take ranks, the own one first, the others by name. Their number. */
+size_t placement_nodes(const struct topology *topology, uint32_t own_id, const char *own_name,
+                       struct placement_node *ret_nodes, size_t max);

@@ -16,8 +16,8 @@
 #include "base/log.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/node.h"
 #include "daemon/status/status_answer.h"
+#include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 #include "proto/control.pb-c.h"
 
@@ -55,7 +55,7 @@ struct query {
 };
 
 struct status {
-    struct node *node;
+    struct status_node *node;
     int listen_fd;
     struct event *accept_event;
     struct list clients, queries;
@@ -223,7 +223,7 @@ static void on_query_timer(evutil_socket_t fd, short what, void *ctx)
 }
 
 /* True if this node is to be asked. */
-static bool wanted(const struct node *node, const struct topology_node *t,
+static bool wanted(const struct status_node *node, const struct topology_node *t,
                    const struct status_request *request)
 {
     if (t->node_id == node->id)
@@ -238,7 +238,7 @@ static bool wanted(const struct node *node, const struct topology_node *t,
 /* Asks the others. Returns how many; the query ends by their answers or by time. */
 static size_t query_send(struct query *q, const struct status_request *request, const char *line)
 {
-    struct node *node = q->status->node;
+    struct status_node *node = q->status->node;
     Motet__StatusQuery msg = MOTET__STATUS_QUERY__INIT;
 
     msg.id = q->id;
@@ -289,7 +289,7 @@ static struct query *query_new(struct status_client *c, json_t *id)
 static void on_line(struct status_client *c, const char *line)
 {
     struct status *s = c->status;
-    struct node *node = s->node;
+    struct status_node *node = s->node;
     struct status_request request;
     struct status_refusal why = {0};
     json_error_t error;
@@ -310,7 +310,7 @@ static void on_line(struct status_client *c, const char *line)
     }
     if (request.node && !topology_find_name(node->topology, request.node))
         status_refuse(&why, "not_found", "no such node");
-    bool here = !request.node || strcmp(request.node, node->config.name) == 0;
+    bool here = !request.node || strcmp(request.node, node->config->name) == 0;
     bool truncated = false;
     json_t *rows = why.code ? NULL
                    : here   ? status_answer(node, &request, &truncated, &why)
@@ -379,7 +379,7 @@ void status_on_reply(struct status *s, uint32_t src_node, const uint8_t *body, u
 }
 
 /* A piece of the rows, or why there are none. */
-static void reply_mail(struct node *node, uint32_t dst, Motet__StatusReply msg, json_t *rows,
+static void reply_mail(struct status_node *node, uint32_t dst, Motet__StatusReply msg, json_t *rows,
                        bool last)
 {
     char *text = rows ? json_dumps(rows, JSON_COMPACT) : NULL;
@@ -393,8 +393,9 @@ static void reply_mail(struct node *node, uint32_t dst, Motet__StatusReply msg, 
     free(text);
 }
 
-void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, uint32_t len)
+void status_on_query(struct status *status, uint32_t src_node, const uint8_t *body, uint32_t len)
 {
+    struct status_node *node = status->node;
     Motet__StatusQuery *msg = motet__status_query__unpack(NULL, len, body);
     struct status_request request;
     struct status_refusal why = {0};
@@ -505,7 +506,7 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
         return;
     struct status_client *c = NULL;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
-        s->n_clients < s->node->config.max_clients)
+        s->n_clients < s->node->config->max_clients)
         c = calloc(1, sizeof *c);
     if (c)
         c->bev = bufferevent_socket_new(s->node->base, fd,
@@ -525,7 +526,7 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
     bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 }
 
-struct status *status_new(struct node *node, int listen_fd)
+struct status *status_new(struct status_node *node, int listen_fd)
 {
     struct status *s = calloc(1, sizeof *s);
 

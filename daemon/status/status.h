@@ -12,13 +12,13 @@
 
 #include <stdint.h>
 
-struct node;
+struct status_node;
 struct status;
 
 /* Listens on fd (taken over). NULL: no memory. */
-struct status *status_new(struct node *node, int listen_fd);
+struct status *status_new(struct status_node *node, int listen_fd);
 void status_free(struct status *status);
 
 /* Mail: another daemon asks; another daemon answers. */
-void status_on_query(struct node *node, uint32_t src_node, const uint8_t *body, uint32_t len);
+void status_on_query(struct status *status, uint32_t src_node, const uint8_t *body, uint32_t len);
 void status_on_reply(struct status *status, uint32_t src_node, const uint8_t *body, uint32_t len);

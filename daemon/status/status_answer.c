@@ -4,7 +4,7 @@
 #include "daemon/status/status_order.h"
 #include "daemon/status/status_view.h"
 
-json_t *status_answer(struct node *node, const struct status_request *q, bool *ret_truncated,
+json_t *status_answer(struct status_node *node, const struct status_request *q, bool *ret_truncated,
                       struct status_refusal *why)
 {
     json_t *rows;

@@ -7,9 +7,9 @@
 
 #include "daemon/status/status_request.h"
 
-struct node;
+struct status_node;
 
 /* Does what a checked request asks of this node and returns the rows; ret_truncated: there are more
  * than its limit. NULL with the reason. */
-json_t *status_answer(struct node *node, const struct status_request *request, bool *ret_truncated,
-                      struct status_refusal *why);
+json_t *status_answer(struct status_node *node, const struct status_request *request,
+                      bool *ret_truncated, struct status_refusal *why);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
+#include "daemon/status/status_node.h"
 
 static const char *const form_names[CALLS_FORMS] = {[CALLS_BLOCKING] = "blocking",
                                                     [CALLS_NONBLOCKING] = "nonblocking",
@@ -75,7 +75,7 @@ static json_t *row_of(const struct job *job, uint32_t local)
 
     snprintf(id, sizeof id, "%016llx", (unsigned long long)job->id);
     return json_pack("{s:s, s:i, s:s}", "job", id, "rank", (int)job->ranks[local].world, "node",
-                     job->node->config.name);
+                     job->node_name);
 }
 
 static bool find_comm(const struct job *job, uint32_t local, uint32_t context,

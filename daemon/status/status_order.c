@@ -9,9 +9,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/cluster/channels.h"
-#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/job_site.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/status/status_node.h"
 
 static int order_parse_wait(const char *value, enum wait_mode *ret_mode)
 {
@@ -24,22 +25,22 @@ static int order_parse_wait(const char *value, enum wait_mode *ret_mode)
     return -EINVAL;
 }
 
-static int order_channel_wait(struct node *node, const struct status_request *q,
+static int order_channel_wait(struct status_node *node, const struct status_request *q,
                               enum wait_mode mode, json_t *rows)
 {
-    for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
-        if (strcmp(node->config.channels[ch].name, q->channel) != 0)
+    for (uint32_t ch = 0; ch < channels_count(node->channels); ch++) {
+        if (strcmp(node->config->channels[ch].name, q->channel) != 0)
             continue;
         channels_set_wait(node->channels, ch, mode);
-        node->config.channels[ch].wait_mode = mode;
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "node", node->config.name,
+        node->config->channels[ch].wait_mode = mode;
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "node", node->config->name,
                                               "channel", q->channel, "wait_mode", q->value));
     }
     return 0;
 }
 
 /* Ends a job whose home is here; the value is the reason that its mpiexec prints. */
-static int order_kill(struct node *node, const struct status_request *q, json_t *rows,
+static int order_kill(struct status_node *node, const struct status_request *q, json_t *rows,
                       struct status_refusal *why)
 {
     struct manager_job *home = q->has_job ? manager_find(node->manager, q->job) : NULL;
@@ -53,7 +54,7 @@ static int order_kill(struct node *node, const struct status_request *q, json_t 
     if (home->uid != q->uid && !status_privileged(q->uid))
         return status_refuse(why, "denied", "the job belongs to another user");
     snprintf(id, sizeof id, "%016llx", (unsigned long long)home->id);
-    json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "job", id, "home", node->config.name,
+    json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "job", id, "home", node->config->name,
                                           "state", "ending"));
     order.job = home->id;
     order.signal = SIGKILL;
@@ -62,7 +63,7 @@ static int order_kill(struct node *node, const struct status_request *q, json_t 
     return 0;
 }
 
-int status_order_apply(struct node *node, const struct status_request *q, json_t *rows,
+int status_order_apply(struct status_node *node, const struct status_request *q, json_t *rows,
                        struct status_refusal *why)
 {
     enum wait_mode mode;
@@ -77,7 +78,7 @@ int status_order_apply(struct node *node, const struct status_request *q, json_t
                                  "value: expected error, warn, notice, info or debug");
         log_set_level(level);
         json_array_append_new(
-            rows, json_pack("{s:s, s:s}", "node", node->config.name, "log_level", q->value));
+            rows, json_pack("{s:s, s:s}", "node", node->config->name, "log_level", q->value));
         return 0;
     }
     if (strcmp(q->set, "kill") == 0)
@@ -97,8 +98,8 @@ int status_order_apply(struct node *node, const struct status_request *q, json_t
         return 0;
     if (job->uid != q->uid && !status_privileged(q->uid))
         return status_refuse(why, "denied", "the job belongs to another user");
-    job_set_wait(job, mode);
-    json_array_append_new(rows, json_pack("{s:s, s:I, s:s}", "node", node->config.name, "ranks",
+    job_site_set_wait(job, mode);
+    json_array_append_new(rows, json_pack("{s:s, s:I, s:s}", "node", node->config->name, "ranks",
                                           (json_int_t)job->n_local, "wait_mode", q->value));
     return 0;
 }

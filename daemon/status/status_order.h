@@ -7,9 +7,9 @@
 
 #include "daemon/status/status_request.h"
 
-struct node;
+struct status_node;
 
 /* Changes something on this node; appends a row for each thing changed. 0 or -EINVAL with the
  * reason. */
-int status_order_apply(struct node *node, const struct status_request *order, json_t *rows,
+int status_order_apply(struct status_node *node, const struct status_request *order, json_t *rows,
                        struct status_refusal *why);

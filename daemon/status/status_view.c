@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "daemon/control/node.h"
+#include "daemon/status/status_node.h"
 
 #define STATUS_VIEW_ENTRY(name) status_view_##name,
 static status_view_fn *const makers[STATUS_VIEWS_N] = {STATUS_VIEWS(STATUS_VIEW_ENTRY)};
@@ -30,7 +30,7 @@ bool status_view_allowed(const char *name, uid_t uid)
 
 /* Some rows take much room or time, and stop at the limit; one more than that tells that there are
  * more. */
-static json_t *rows_of(struct node *node, const struct status_view *view,
+static json_t *rows_of(struct status_node *node, const struct status_view *view,
                        const struct status_request *q, bool *ret_truncated)
 {
     struct status_request more = *q;
@@ -46,7 +46,8 @@ static json_t *rows_of(struct node *node, const struct status_view *view,
 }
 
 /* "all": one row for each view. */
-static json_t *rows_of_all(struct node *node, const struct status_request *q, bool *ret_truncated)
+static json_t *rows_of_all(struct status_node *node, const struct status_request *q,
+                           bool *ret_truncated)
 {
     json_t *rows = json_array();
 
@@ -57,7 +58,7 @@ static json_t *rows_of_all(struct node *node, const struct status_request *q, bo
         if (!v->in_all || !status_view_allowed(v->name, q->uid))
             continue;
         json_t *part = rows_of(node, v, q, &truncated);
-        json_t *row = json_pack("{s:s, s:s, s:o}", "subject", v->name, "node", node->config.name,
+        json_t *row = json_pack("{s:s, s:s, s:o}", "subject", v->name, "node", node->config->name,
                                 "rows", part ? part : json_null());
         if (row && truncated)
             json_object_set_new(row, "truncated", json_true());
@@ -67,7 +68,7 @@ static json_t *rows_of_all(struct node *node, const struct status_request *q, bo
     return rows;
 }
 
-json_t *status_view_rows(struct node *node, const char *name, const struct status_request *q,
+json_t *status_view_rows(struct status_node *node, const char *name, const struct status_request *q,
                          bool *ret_truncated)
 {
     const struct status_view *view = status_views_find(name);

@@ -12,11 +12,12 @@
 #include "daemon/status/status_request.h"
 #include "proto/status_views.h"
 
-struct node;
+struct status_node;
 
 /* status_view_info and so on: each appends its rows of this node, at most as many as the request's
  * limit if the view takes one. */
-typedef void status_view_fn(struct node *node, const struct status_request *request, json_t *rows);
+typedef void status_view_fn(struct status_node *node, const struct status_request *request,
+                            json_t *rows);
 #define STATUS_VIEW_DECLARE(name) status_view_fn status_view_##name;
 STATUS_VIEWS(STATUS_VIEW_DECLARE)
 
@@ -29,5 +30,5 @@ bool status_view_of_cluster(const char *view);
 bool status_view_allowed(const char *view, uid_t uid);
 /* The rows of one view, or of "all"; ret_truncated: there are more than the request's limit. NULL:
  * no memory. */
-json_t *status_view_rows(struct node *node, const char *view, const struct status_request *request,
-                         bool *ret_truncated);
+json_t *status_view_rows(struct status_node *node, const char *view,
+                         const struct status_request *request, bool *ret_truncated);

@@ -10,17 +10,17 @@
 #include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/node.h"
+#include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 
-static const char *node_state(const struct node *node, const struct topology_node *t)
+static const char *node_state(const struct status_node *node, const struct topology_node *t)
 {
     if (t->node_id == node->id)
         return "self";
     return t->reachable ? "reachable" : t->lost ? "lost" : "unreachable";
 }
 
-void status_view_nodes(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_nodes(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     (void)q;
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
@@ -62,7 +62,7 @@ static void append_once(json_t *array, const char *text)
     json_array_append_new(array, json_string(text));
 }
 
-void status_view_networks(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_networks(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     (void)q;
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
@@ -78,11 +78,11 @@ void status_view_networks(struct node *node, const struct status_request *q, jso
     }
 }
 
-static void add_own_channel(struct node *node, uint32_t ch, json_t *row)
+static void add_own_channel(struct status_node *node, uint32_t ch, json_t *row)
 {
-    const struct config_channel *c = &node->config.channels[ch];
+    const struct config_channel *c = &node->config->channels[ch];
     struct net_info info;
-    uint64_t mode = c->wait_mode == CONFIG_WAIT_INHERIT ? node->config.wait_mode : c->wait_mode;
+    uint64_t mode = c->wait_mode == CONFIG_WAIT_INHERIT ? node->config->wait_mode : c->wait_mode;
 
     channel_info(channels_at(node->channels, ch), &info);
     json_object_set_new(row, "name", json_string(c->name));
@@ -95,7 +95,7 @@ static void add_own_channel(struct node *node, uint32_t ch, json_t *row)
     json_object_set_new(row, "alive", json_boolean(channels_alive(node->channels, ch)));
 }
 
-void status_view_channels(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_channels(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     (void)q;
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
@@ -105,7 +105,7 @@ void status_view_channels(struct node *node, const struct status_request *q, jso
                                     "channel", (json_int_t)e->channel, "network", e->network,
                                     "driver", e->driver, "provider", e->provider, "address",
                                     e->control_host, "control_port", (json_int_t)e->control_port);
-            if (row && t->node_id == node->id && e->channel < channels_n_channels(node->channels))
+            if (row && t->node_id == node->id && e->channel < channels_count(node->channels))
                 add_own_channel(node, e->channel, row);
             json_array_append_new(rows, row);
         }
@@ -113,14 +113,15 @@ void status_view_channels(struct node *node, const struct status_request *q, jso
 }
 
 /* What the own channels know of their link to this neighbour. */
-static void add_own_link(struct node *node, uint32_t neighbour, const char *network, json_t *row)
+static void add_own_link(struct status_node *node, uint32_t neighbour, const char *network,
+                         json_t *row)
 {
     int slot = forwarding_find(node->forwarding, neighbour);
     json_t *channels = json_array();
 
-    for (uint32_t ch = 0; slot > 0 && ch < channels_n_channels(node->channels); ch++) {
+    for (uint32_t ch = 0; slot > 0 && ch < channels_count(node->channels); ch++) {
         struct count_link l;
-        if (strcmp(node->config.channels[ch].network, network) != 0 ||
+        if (strcmp(node->config->channels[ch].network, network) != 0 ||
             !channel_link(channels_at(node->channels, ch), (uint32_t)slot, &l))
             continue;
         json_array_append_new(
@@ -135,7 +136,7 @@ static void add_own_link(struct node *node, uint32_t neighbour, const char *netw
     json_object_set_new(row, "control", json_string(m ? "up" : "down"));
 }
 
-void status_view_links(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_links(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     (void)q;
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
@@ -163,7 +164,7 @@ static json_t *way_row(const struct cluster *c, const struct route_way *w)
                      (json_int_t)(w->cost_ns / CLOCK_NS_PER_US), "share", (double)w->share / 65535);
 }
 
-void status_view_routes(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_routes(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     (void)q;
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
@@ -176,7 +177,7 @@ void status_view_routes(struct node *node, const struct status_request *q, json_
         for (uint32_t i = 0; r && i < r->n_wide; i++)
             json_array_append_new(wide, way_row(node->cluster, &r->wide[i]));
         json_array_append_new(
-            rows, json_pack("{s:s, s:s, s:b, s:o, s:o}", "from", node->config.name, "to",
+            rows, json_pack("{s:s, s:s, s:b, s:o, s:o}", "from", node->config->name, "to",
                             t->state->node, "reachable", r != NULL, "quick",
                             r ? way_row(node->cluster, &r->quick) : json_null(), "wide", wide));
     }

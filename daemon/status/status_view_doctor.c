@@ -19,11 +19,11 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "daemon/cluster/channels.h"
+#include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/control.h"
-#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
+#include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 
 /* What a job of 64 ranks needs at the least, with several channels. */
@@ -34,7 +34,7 @@
 #define MAX_COMPLAINTS 8
 
 struct report {
-    struct node *node;
+    struct status_node *node;
     json_t *rows;
     const char *check;
     int n;
@@ -51,7 +51,7 @@ static void say(const struct report *r, const char *state, const char *advice, c
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     json_array_append_new(r->rows, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "node",
-                                             r->node->config.name, "check", r->check, "state",
+                                             r->node->config->name, "check", r->check, "state",
                                              state, "text", text, "advice", advice));
 }
 
@@ -61,13 +61,14 @@ static void check_daemon(struct report *r)
 
     r->check = "daemon";
     clock_gettime(CLOCK_REALTIME, &now);
-    json_array_append_new(
-        r->rows, json_pack("{s:s, s:s, s:s, s:s, s:n, s:s, s:I}", "node", r->node->config.name,
-                           "check", r->check, "state", r->node->draining ? "warn" : "ok", "text",
-                           r->node->draining ? "it is ending" : "it runs", "advice", "version",
-                           NODE_SOFTWARE, "clock_ms",
-                           (json_int_t)now.tv_sec * 1000 + now.tv_nsec / 1000000));
-    if (r->node->fenced && !r->node->config.fenced)
+    json_array_append_new(r->rows,
+                          json_pack("{s:s, s:s, s:s, s:s, s:n, s:s, s:I}", "node",
+                                    r->node->config->name, "check", r->check, "state",
+                                    cluster_draining(r->node->cluster) ? "warn" : "ok", "text",
+                                    cluster_draining(r->node->cluster) ? "it is ending" : "it runs",
+                                    "advice", "version", r->node->software, "clock_ms",
+                                    (json_int_t)now.tv_sec * 1000 + now.tv_nsec / 1000000));
+    if (r->node->fenced && !r->node->config->fenced)
         say(r, "warn", "allow membarrier(2) in its container or seccomp filter",
             "membarrier(2) is forbidden: messages within the node are slower");
 }
@@ -99,8 +100,8 @@ static void check_config(struct report *r)
         return;
     if (!path)
         say(r, "ok", NULL, "built in, there is no file");
-    else if (control_read_config(r->node, fresh, on_mistake, r) == 0 &&
-             config_diff(&r->node->config, fresh, on_difference, r) == 0)
+    else if (r->node->read_config(r->node->ctx, fresh, on_mistake, r) == 0 &&
+             config_diff(r->node->config, fresh, on_difference, r) == 0)
         say(r, "ok", NULL, "%s is what the daemon runs with", path);
     free(fresh);
 }
@@ -125,18 +126,18 @@ static void check_host(struct report *r)
     char scope = '0';
 
     r->check = "spawner";
-    if (access(r->node->config.spawner, X_OK) < 0)
+    if (access(r->node->config->spawner, X_OK) < 0)
         say(r, "fail", "install it, or correct `spawner` in [node]", "%s: %s",
-            r->node->config.spawner, strerror(errno));
+            r->node->config->spawner, strerror(errno));
     else
-        say(r, "ok", NULL, "%s", r->node->config.spawner);
+        say(r, "ok", NULL, "%s", r->node->config->spawner);
     r->check = "limits";
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FEW_FILES)
         say(r, "warn", "raise LimitNOFILE of the service (ulimit -n)",
             "%llu open files: too few for a job of 64 ranks", (unsigned long long)files.rlim_cur);
     else
         say(r, "ok", NULL, "%llu open files", (unsigned long long)files.rlim_cur);
-    for (uint32_t ch = 0; ch < channels_n_channels(r->node->channels); ch++) {
+    for (uint32_t ch = 0; ch < channels_count(r->node->channels); ch++) {
         const char *provider = channels_provider(r->node->channels, ch);
         bool registers =
             !strstr(provider, "tcp") && !strstr(provider, "udp") && strcmp(provider, "net") != 0;
@@ -177,8 +178,8 @@ static void check_channels(struct report *r)
     r->check = "channels";
     if (getifaddrs(&all) < 0)
         return;
-    for (uint32_t ch = 0; ch < channels_n_channels(r->node->channels); ch++) {
-        const struct config_channel *c = &r->node->config.channels[ch];
+    for (uint32_t ch = 0; ch < channels_count(r->node->channels); ch++) {
+        const struct config_channel *c = &r->node->config->channels[ch];
         const struct ifaddrs *found = interface_find(all, c->resolved_interface);
         unsigned flags = found ? found->ifa_flags : 0;
         if (!channels_alive(r->node->channels, ch))
@@ -212,11 +213,11 @@ static void check_links(struct report *r)
     unsigned n_up = 0;
 
     r->check = "links";
-    for (int ch = 0; ch < r->node->config.n_channels; ch++) {
-        const char *network = r->node->config.channels[ch].network;
+    for (int ch = 0; ch < r->node->config->n_channels; ch++) {
+        const char *network = r->node->config->channels[ch].network;
         bool again = false;
         for (int before = 0; before < ch; before++)
-            again |= strcmp(r->node->config.channels[before].network, network) == 0;
+            again |= strcmp(r->node->config->channels[before].network, network) == 0;
         for (struct topology_node *t = topology_first(r->node->topology); !again && t;
              t = t->hh.next) {
             if (t->node_id == r->node->id || t->lost || !on_network(t, network))
@@ -247,7 +248,7 @@ static void check_links(struct report *r)
     say(r, "ok", NULL, "%u others can be reached", n_reachable);
 }
 
-void status_view_doctor(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_doctor(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     struct report r = {.node = node, .rows = rows};
 
@@ -255,8 +256,8 @@ void status_view_doctor(struct node *node, const struct status_request *q, json_
     /* Its text may name what is not for everybody. */
     if (status_privileged(q->uid))
         check_config(&r);
-    check_socket(&r, node->config.client_socket);
-    check_socket(&r, node->config.status_socket);
+    check_socket(&r, node->config->client_socket);
+    check_socket(&r, node->config->status_socket);
     check_host(&r);
     check_channels(&r);
     check_links(&r);

@@ -7,46 +7,47 @@
 #include "daemon/channel/channel.h"
 #include "daemon/channel/count.h"
 #include "daemon/cluster/channels.h"
+#include "daemon/cluster/cluster.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/node.h"
 #include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 
-void status_view_info(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_info(struct status_node *node, const struct status_request *q, json_t *rows)
 {
-    const struct config *c = &node->config;
+    const struct config *c = node->config;
 
     (void)q;
     json_array_append_new(
         rows,
         json_pack("{s:s, s:o, s:I, s:s, s:i, s:i, s:b, s:b, s:s?, s:s, s:s, s:s, s:I, s:I, s:I}",
                   "node", c->name, "node_id", status_view_node_id(node->id), "epoch",
-                  (json_int_t)node->epoch, "version", NODE_SOFTWARE, "pid", (int)getpid(), "uid",
+                  (json_int_t)node->epoch, "version", node->software, "pid", (int)getpid(), "uid",
                   (int)geteuid(), "private", (int)node->private_mode, "draining",
-                  (int)node->draining, "config", node->config_path, "client_socket",
-                  c->client_socket, "status_socket", c->status_socket, "wait_mode",
+                  (int)cluster_draining(node->cluster), "config", node->config_path,
+                  "client_socket", c->client_socket, "status_socket", c->status_socket, "wait_mode",
                   status_wait_names[c->wait_mode], "packet_bytes", (json_int_t)c->packet_bytes,
-                  "channels", (json_int_t)channels_n_channels(node->channels), "uptime_ms",
+                  "channels", (json_int_t)channels_count(node->channels), "uptime_ms",
                   (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS)));
 }
 
-void status_view_counters(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_counters(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     (void)q;
-    for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
+    for (uint32_t ch = 0; ch < channels_count(node->channels); ch++) {
         const struct count *c = channel_counters(channels_at(node->channels, ch));
         json_t *values = json_object();
         for (int i = 0; i < COUNT_N; i++)
             json_object_set_new(values, count_name((enum count_id)i),
                                 json_integer((json_int_t)count_get(c, (enum count_id)i)));
-        json_array_append_new(rows, json_pack("{s:s, s:I, s:s, s:o}", "node", node->config.name,
+        json_array_append_new(rows, json_pack("{s:s, s:I, s:s, s:o}", "node", node->config->name,
                                               "channel", (json_int_t)ch, "name",
-                                              node->config.channels[ch].name, "counters", values));
+                                              node->config->channels[ch].name, "counters", values));
     }
     json_array_append_new(
-        rows, json_pack("{s:s, s:n, s:s, s:{s:I, s:I, s:I, s:I, s:I}}", "node", node->config.name,
+        rows, json_pack("{s:s, s:n, s:s, s:{s:I, s:I, s:I, s:I, s:I}}", "node", node->config->name,
                         "channel", "name", "daemon", "counters", "uptime_ms",
                         (json_int_t)((clock_now_ns() - node->started_ns) / CLOCK_NS_PER_MS),
                         "jobs_here", (json_int_t)jobs_count(node->jobs), "jobs_home",
@@ -59,7 +60,7 @@ static const char *const home_states[] = {
     [MANAGER_LAUNCHING] = "launching", [MANAGER_RUNNING] = "running", [MANAGER_ENDING] = "ending"};
 
 /* Jobs as their homes know them: each job once in the cluster. */
-void status_view_jobs(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_jobs(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     uint64_t now_ns = clock_now_ns();
 
@@ -76,7 +77,7 @@ void status_view_jobs(struct node *node, const struct status_request *q, json_t 
         snprintf(id, sizeof id, "%016llx", (unsigned long long)h->id);
         json_array_append_new(
             rows, json_pack("{s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:o, s:I, s:s?}", "job", id,
-                            "name", h->name, "uid", (json_int_t)h->uid, "home", node->config.name,
+                            "name", h->name, "uid", (json_int_t)h->uid, "home", node->config->name,
                             "state", home_states[h->state], "ranks", (json_int_t)h->n_ranks,
                             "exited", (json_int_t)h->n_exited, "nodes", nodes, "age_ms",
                             (json_int_t)((now_ns - h->since_ns) / CLOCK_NS_PER_MS), "message",

@@ -14,9 +14,9 @@
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
 #include "daemon/status/status_calls.h"
+#include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 #include "proto/queue.h"
 
@@ -119,17 +119,17 @@ static json_t *rank_row(const struct job *job, uint32_t local, uint64_t now_ns)
     return json_pack(
         "{s:o, s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:b, s:I, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, "
         "s:I, s:I, s:I}",
-        "job", job_id(job), "rank", (int)r->world, "node", job->node->config.name, "local",
-        (int)local, "pid", (int)pid, "state", rank_states[r->state], "process", process, "mpi", mpi,
-        "waiting", waiting, "waiting_ms", waiting ? age_ms(since_ns, now_ns) : (json_int_t)0,
-        "call", in_call ? function : NULL, "cpu_ms", cpu_ms, "sent_messages",
-        counter(&s->sent_msgs), "sent_bytes", counter(&s->sent_bytes), "received_messages",
-        counter(&s->recv_msgs), "received_bytes", counter(&s->recv_bytes), "rendezvous_out",
-        counter(&s->rendezvous_out), "rendezvous_in", counter(&s->rendezvous_in), "polls",
-        counter(&s->polls), "sleeps", counter(&s->sleeps));
+        "job", job_id(job), "rank", (int)r->world, "node", job->node_name, "local", (int)local,
+        "pid", (int)pid, "state", rank_states[r->state], "process", process, "mpi", mpi, "waiting",
+        waiting, "waiting_ms", waiting ? age_ms(since_ns, now_ns) : (json_int_t)0, "call",
+        in_call ? function : NULL, "cpu_ms", cpu_ms, "sent_messages", counter(&s->sent_msgs),
+        "sent_bytes", counter(&s->sent_bytes), "received_messages", counter(&s->recv_msgs),
+        "received_bytes", counter(&s->recv_bytes), "rendezvous_out", counter(&s->rendezvous_out),
+        "rendezvous_in", counter(&s->rendezvous_in), "polls", counter(&s->polls), "sleeps",
+        counter(&s->sleeps));
 }
 
-void status_view_ranks(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_ranks(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     uint64_t now_ns = clock_now_ns();
 
@@ -176,18 +176,17 @@ static json_t *record_row(const struct job *job, uint32_t local, const struct qu
                         ? json_integer(r->peer_world)
                         : json_null();
 
-    json_t *row =
-        json_pack("{s:o, s:i, s:s, s:s, s:I, s:b, s:o, s:o, s:o, s:I, s:I, s:I}", "job",
-                  job_id(job), "rank", (int)job->ranks[local].world, "node", job->node->config.name,
-                  "queue", queue, "communicator", (json_int_t)(r->context & ~3u), "collective",
-                  (int)(r->context & 1), "peer", peer, "peer_world", world, "tag", tag, "bytes",
-                  (json_int_t)(r->bytes & INT64_MAX), "done_bytes",
-                  (json_int_t)(r->done_bytes & INT64_MAX), "age_ms", age_ms(r->since_ns, now_ns));
+    json_t *row = json_pack(
+        "{s:o, s:i, s:s, s:s, s:I, s:b, s:o, s:o, s:o, s:I, s:I, s:I}", "job", job_id(job), "rank",
+        (int)job->ranks[local].world, "node", job->node_name, "queue", queue, "communicator",
+        (json_int_t)(r->context & ~3u), "collective", (int)(r->context & 1), "peer", peer,
+        "peer_world", world, "tag", tag, "bytes", (json_int_t)(r->bytes & INT64_MAX), "done_bytes",
+        (json_int_t)(r->done_bytes & INT64_MAX), "age_ms", age_ms(r->since_ns, now_ns));
     status_calls_name(row, job, local, r->context & ~3u);
     return row;
 }
 
-static void add_boards(struct node *node, const struct status_request *q, json_t *rows)
+static void add_boards(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     uint64_t now_ns = clock_now_ns();
 
@@ -212,7 +211,8 @@ static void add_boards(struct node *node, const struct status_request *q, json_t
     }
 }
 
-void status_view_communicators(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_communicators(struct status_node *node, const struct status_request *q,
+                               json_t *rows)
 {
     for (struct job *job = jobs_first(node->jobs); job; job = job->hh.next) {
         for (uint32_t i = 0; job_visible(job, q) && i < job->n_local; i++)
@@ -223,12 +223,12 @@ void status_view_communicators(struct node *node, const struct status_request *q
 
 /* Packets on their way: the flows from this node and what waits for its neighbours. They belong to
  * the node, not to a job. */
-static void add_packets(struct node *node, json_t *rows)
+static void add_packets(struct status_node *node, json_t *rows)
 {
     struct count_flow f;
     struct count_link l;
 
-    for (uint32_t ch = 0; ch < channels_n_channels(node->channels); ch++) {
+    for (uint32_t ch = 0; ch < channels_count(node->channels); ch++) {
         const struct channel *channel = channels_at(node->channels, ch);
         for (uint32_t slot = 1; slot < forwarding_n_slots(node->forwarding); slot++) {
             const struct topology_node *t =
@@ -238,21 +238,21 @@ static void add_packets(struct node *node, json_t *rows)
                 json_array_append_new(
                     rows,
                     json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "queue", "flow",
-                              "node", node->config.name, "to", to, "channel", (json_int_t)ch,
+                              "node", node->config->name, "to", to, "channel", (json_int_t)ch,
                               "window", (json_int_t)f.window, "in_flight", (json_int_t)f.in_flight,
                               "queued", (json_int_t)f.queued, "rtt_us", (json_int_t)f.srtt_us,
                               "resent", (json_int_t)f.resent));
             if (channel_link(channel, slot, &l) && (l.queued > 0 || l.in_driver > 0))
                 json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "queue",
-                                                      "forwarding", "node", node->config.name, "to",
-                                                      to, "channel", (json_int_t)ch, "queued",
+                                                      "forwarding", "node", node->config->name,
+                                                      "to", to, "channel", (json_int_t)ch, "queued",
                                                       (json_int_t)l.queued, "in_driver",
                                                       (json_int_t)l.in_driver));
         }
     }
 }
 
-void status_view_queues(struct node *node, const struct status_request *q, json_t *rows)
+void status_view_queues(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     add_boards(node, q, rows);
     if (!q->has_job && q->rank < 0 && status_privileged(q->uid))

@@ -44,8 +44,10 @@ static int forward(void *ctx, uint32_t dst, const uint8_t *frame, uint32_t len)
     return 0;
 }
 
-static void deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *body, uint32_t len)
+static void deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *body, uint32_t len,
+                    uint64_t now_ns)
 {
+    (void)now_ns;
     struct end *e = ctx;
     uint32_t n;
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "daemon/cluster/node_name.h"
 #include "daemon/cluster/peer.h"
-#include "daemon/control/node.h"
 #include "proto/control.pb-c.h"
 
 struct side {
@@ -48,8 +48,9 @@ static const char *on_admit(void *ctx, const struct peer *peer)
     return ((struct side *)ctx)->refuse;
 }
 
-static void on_up(void *ctx)
+static void on_up(void *ctx, uint64_t now_ns)
 {
+    (void)now_ns;
     ((struct side *)ctx)->up = true;
 }
 
@@ -60,8 +61,9 @@ static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len,
     return 0;
 }
 
-static void on_rtt(void *ctx, uint64_t rtt_ns)
+static void on_rtt(void *ctx, uint64_t rtt_ns, uint64_t now_ns)
 {
+    (void)now_ns;
     ((struct side *)ctx)->rtt_ns = rtt_ns;
 }
 
@@ -74,7 +76,8 @@ static void side_init(struct side *s, const char *name)
     memset(s->key.bytes, 7, 40);
     s->key.len = 40;
     s->self = (struct peer_self){.node = name,
-                                 .node_id = node_id_of(name),
+                                 .software = "test",
+                                 .node_id = node_name_id(name),
                                  .epoch = 5,
                                  .packet_bytes = 16384,
                                  .key = &s->key,
@@ -114,7 +117,7 @@ static void test_good(void **state)
     assert_int_equal(carry(&a, &b, 2), 0);
     assert_true(a.up && b.up);
     assert_string_equal(a.peer.node, "b");
-    assert_int_equal(b.peer.node_id, node_id_of("a"));
+    assert_int_equal(b.peer.node_id, node_name_id("a"));
     assert_int_equal(a.peer.control_port, 2);
 }
 

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "daemon/cluster/death.h"
 #include "daemon/cluster/graph.h"
+#include "daemon/cluster/node_name.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/node.h"
 
 static Motet__LinkState *make(const char *name, uint32_t epoch, uint64_t sequence)
 {
@@ -22,7 +22,7 @@ static Motet__LinkState *make(const char *name, uint32_t epoch, uint64_t sequenc
 
     motet__link_state__init(s);
     s->node = strdup(name);
-    s->node_id = node_id_of(name);
+    s->node_id = node_name_id(name);
     s->epoch = epoch;
     s->sequence = sequence;
     s->n_cores = 1;
@@ -35,7 +35,7 @@ static void add_link(Motet__LinkState *s, const char *to, const char *network, u
     Motet__Adjacency *a = malloc(sizeof *a);
 
     motet__adjacency__init(a);
-    a->node_id = node_id_of(to);
+    a->node_id = node_name_id(to);
     a->network = strdup(network);
     a->rtt_us = rtt_us;
     a->mbytes_per_s = 100;
@@ -45,7 +45,7 @@ static void add_link(Motet__LinkState *s, const char *to, const char *network, u
 
 static void test_newest_wins(void **state)
 {
-    struct topology *t = topology_new(node_id_of("me"), 10, 100);
+    struct topology *t = topology_new(node_name_id("me"), 10, 100);
     bool restarted;
 
     (void)state;
@@ -66,7 +66,7 @@ static void test_newest_wins(void **state)
 
 static void test_ourselves(void **state)
 {
-    struct topology *t = topology_new(node_id_of("me"), 10, 100);
+    struct topology *t = topology_new(node_name_id("me"), 10, 100);
     bool restarted;
 
     (void)state;
@@ -74,13 +74,13 @@ static void test_ourselves(void **state)
     assert_int_equal(topology_apply(t, make("me", 10, 7), &restarted), TOPOLOGY_E_KNOWN);
     assert_int_equal(topology_apply(t, make("me", 9, 7), &restarted), TOPOLOGY_E_OLDER);
     assert_int_equal(topology_apply(t, make("me", 11, 7), &restarted), TOPOLOGY_E_OURSELVES);
-    assert_int_equal(topology_find(t, node_id_of("me"))->state->epoch, 10);
+    assert_int_equal(topology_find(t, node_name_id("me"))->state->epoch, 10);
     topology_free(t);
 }
 
 static void test_rubbish(void **state)
 {
-    struct topology *t = topology_new(node_id_of("me"), 10, 2);
+    struct topology *t = topology_new(node_name_id("me"), 10, 2);
     bool restarted;
     Motet__LinkState *s;
 
@@ -105,7 +105,7 @@ static void test_rubbish(void **state)
 /* A link counts when both ends name it, with the slower figures. */
 static void test_graph(void **state)
 {
-    struct topology *t = topology_new(node_id_of("me"), 10, 100);
+    struct topology *t = topology_new(node_name_id("me"), 10, 100);
     Motet__LinkState *a = make("a", 1, 1), *b = make("b", 1, 1), *c = make("c", 1, 1);
     struct graph g;
     bool restarted;
@@ -120,14 +120,14 @@ static void test_graph(void **state)
     assert_int_equal(topology_apply(t, b, &restarted), 0);
     assert_int_equal(topology_apply(t, c, &restarted), 0);
     assert_int_equal(graph_init(&g, t), 0);
-    uint32_t ia = topology_find(t, node_id_of("a"))->index,
-             ib = topology_find(t, node_id_of("b"))->index;
+    uint32_t ia = topology_find(t, node_name_id("a"))->index,
+             ib = topology_find(t, node_name_id("b"))->index;
     assert_int_equal(g.nodes[ia].n_edges, 1);
     assert_int_equal(g.nodes[ib].n_edges, 1);
     assert_int_equal(g.nodes[ia].edges[0].to, ib);
     assert_int_equal(g.nodes[ia].edges[0].rtt_us, 70);
     assert_string_equal(graph_network(&g, g.nodes[ia].edges[0].network), "left");
-    assert_int_equal(g.nodes[topology_find(t, node_id_of("c"))->index].n_edges, 0);
+    assert_int_equal(g.nodes[topology_find(t, node_name_id("c"))->index].n_edges, 0);
     graph_deinit(&g);
     topology_free(t);
 }
@@ -135,10 +135,10 @@ static void test_graph(void **state)
 /* Who says that a daemon has ended means one incarnation of it, and says so for a while. */
 static void test_gone(void **state)
 {
-    struct topology *t = topology_new(node_id_of("me"), 10, 100);
+    struct topology *t = topology_new(node_name_id("me"), 10, 100);
     struct deaths gone = {0};
     Motet__LinkState *witness = make("b", 1, 1);
-    uint32_t a = node_id_of("a");
+    uint32_t a = node_name_id("a");
     bool restarted;
 
     (void)state;
@@ -149,7 +149,7 @@ static void test_gone(void **state)
     assert_false(death_told(t, topology_find(t, a)));
     assert_int_equal(topology_apply(t, witness, &restarted), 0);
     assert_true(death_told(t, topology_find(t, a)));
-    assert_false(death_told(t, topology_find(t, node_id_of("b"))));
+    assert_false(death_told(t, topology_find(t, node_name_id("b"))));
     assert_int_equal(topology_apply(t, make("a", 6, 1), &restarted), 0);
     assert_false(death_told(t, topology_find(t, a)));
     assert_false(death_expire(&gone, CLOCK_NS_PER_S, 2 * CLOCK_NS_PER_S));

@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "daemon/cluster/graph.h"
 #include "daemon/cluster/mail.h"
+#include "daemon/cluster/node_name.h"
 #include "daemon/cluster/peer.h"
 #include "daemon/cluster/topology.h"
-#include "daemon/control/node.h"
 #include "proto/control.pb-c.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -36,8 +36,9 @@ static const char *on_admit(void *ctx, const struct peer *peer)
     return NULL;
 }
 
-static void on_up(void *ctx)
+static void on_up(void *ctx, uint64_t now_ns)
 {
+    (void)now_ns;
     (void)ctx;
 }
 
@@ -52,8 +53,9 @@ static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len,
     return state ? topology_apply(f->topology, state, &restarted) < 0 ? -1 : 0 : -1;
 }
 
-static void on_rtt(void *ctx, uint64_t rtt_ns)
+static void on_rtt(void *ctx, uint64_t rtt_ns, uint64_t now_ns)
 {
+    (void)now_ns;
     (void)ctx, (void)rtt_ns;
 }
 
@@ -67,8 +69,10 @@ static int mail_forward(void *ctx, uint32_t dst, const uint8_t *frame, uint32_t 
     return 0;
 }
 
-static void mail_deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *body, uint32_t len)
+static void mail_deliver(void *ctx, uint32_t src, uint16_t type, const uint8_t *body, uint32_t len,
+                         uint64_t now_ns)
 {
+    (void)now_ns;
     (void)src, (void)type, (void)body, (void)len;
     ((struct fuzz *)ctx)->n_delivered++;
 }
@@ -109,7 +113,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                              .wake = mail_wake};
     static struct auth_key key = {.len = 32};
     struct peer_self self = {.node = "me",
-                             .node_id = node_id_of("me"),
+                             .software = "test",
+                             .node_id = node_name_id("me"),
                              .epoch = 7,
                              .packet_bytes = 16384,
                              .key = &key,

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
+#include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 
 /* The reader asks for the first job and for the user's rights; it gets the made-up ones, which are
@@ -20,22 +20,22 @@ static struct job fuzz_job;
 
 #define N_RECORDS 64u
 
+static struct status_node fuzz_node;
+
 static void make_job(void)
 {
-    static struct node node;
     static struct job_rank rank;
     struct segment_shape shape = {.n_world = 4, .n_nodes = 1, .n_local = 1};
 
     if (fuzz_job.segment)
         return;
-    memcpy(node.config.name, "n1", 3);
     segment_shape_defaults(&shape);
     shape.board_records = N_RECORDS;
     segment_layout(&shape, &fuzz_job.layout);
     fuzz_job.segment = aligned_alloc(4096, fuzz_job.layout.total);
     if (!fuzz_job.segment)
         abort();
-    fuzz_job.node = &node;
+    fuzz_job.node_name = "n1";
     fuzz_job.n_local = 1;
     fuzz_job.ranks = &rank;
 }
@@ -57,8 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         memcpy(board, data + 5,
                n - 5 < N_RECORDS * sizeof *board ? n - 5 : N_RECORDS * sizeof *board);
     json_t *rows = json_array();
-    status_view_ranks(fuzz_job.node, &q, rows);
-    status_view_queues(fuzz_job.node, &q, rows);
+    status_view_ranks(&fuzz_node, &q, rows);
+    status_view_queues(&fuzz_node, &q, rows);
     char *text = json_dumps(rows, JSON_COMPACT);
     if (!text || json_array_size(rows) > q.limit)
         abort();

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/cluster/link_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/cluster/death.h"
+#include "daemon/cluster/neighbours.h"
+
+/* Before the first measurement. */
+#define RTT_UNKNOWN_US 100u
+
+static char *link_state_text(const char *s, bool *failed)
+{
+    char *copy = strdup(s);
+    *failed |= !copy;
+    return copy;
+}
+
+static Motet__Endpoint *link_state_endpoint(const struct neighbours *all, uint32_t ch, bool *failed)
+{
+    const struct config_channel *config = &all->config->channels[ch];
+    Motet__Endpoint *e = malloc(sizeof *e);
+    uint8_t address[128];
+    int len = all->ops->address(all->ctx, ch, address, sizeof address);
+
+    if (!e) {
+        *failed = true;
+        return NULL;
+    }
+    motet__endpoint__init(e);
+    e->channel = ch;
+    e->network = link_state_text(config->network, failed);
+    e->driver = link_state_text(all->ops->driver(all->ctx, ch), failed);
+    e->provider = link_state_text(all->ops->provider(all->ctx, ch), failed);
+    e->address.data = malloc(len > 0 ? (size_t)len : 1);
+    *failed |= !e->address.data;
+    if (e->address.data && len > 0) {
+        memcpy(e->address.data, address, (size_t)len);
+        e->address.len = (size_t)len;
+    }
+    e->control_host = link_state_text(config->address, failed);
+    e->control_port = (uint32_t)config->port;
+    return e;
+}
+
+static Motet__Adjacency *link_state_adjacency(const struct neighbours *all, struct neighbour *n,
+                                              uint64_t now_ns, bool *failed)
+{
+    Motet__Adjacency *a = malloc(sizeof *a);
+    uint64_t mbytes = 0;
+
+    if (!a) {
+        *failed = true;
+        return NULL;
+    }
+    for (uint32_t ch = 0; ch < (uint32_t)all->config->n_channels; ch++)
+        if (n->channels[ch].len > 0)
+            mbytes += all->config->channels[ch].mbytes_per_s;
+    motet__adjacency__init(a);
+    a->node_id = n->key.node_id;
+    a->network = link_state_text(n->key.network, failed);
+    n->told_rtt_us = n->rtt_ns ? (uint32_t)(n->rtt_ns / CLOCK_NS_PER_US) + 1 : RTT_UNKNOWN_US;
+    n->told_ns = now_ns;
+    a->rtt_us = n->told_rtt_us;
+    a->mbytes_per_s = (uint32_t)mbytes;
+    return a;
+}
+
+Motet__LinkState *link_state_new(const struct link_state_self *self, struct neighbours *all,
+                                 uint64_t now_ns)
+{
+    const struct config *config = all->config;
+    Motet__LinkState *s = malloc(sizeof *s);
+    bool failed = false;
+
+    if (!s)
+        return NULL;
+    motet__link_state__init(s);
+    s->node_id = self->node_id;
+    s->node = link_state_text(config->name, &failed);
+    s->epoch = self->epoch;
+    s->sequence = self->sequence;
+    s->n_cores = self->n_cores;
+    s->draining = self->draining;
+    s->has_busy = true;
+    s->busy = self->busy;
+    s->endpoints = calloc((size_t)config->n_channels + 1, sizeof *s->endpoints);
+    s->links = calloc((size_t)HASH_COUNT(all->table) + 1, sizeof *s->links);
+    failed |= !s->endpoints || !s->links;
+    for (uint32_t ch = 0; !failed && ch < (uint32_t)config->n_channels; ch++) {
+        Motet__Endpoint *e =
+            all->ops->alive(all->ctx, ch) ? link_state_endpoint(all, ch, &failed) : NULL;
+        if (e)
+            s->endpoints[s->n_endpoints++] = e;
+    }
+    for (struct neighbour *n = all->table; !failed && n; n = n->hh.next) {
+        Motet__Adjacency *a = n->usable ? link_state_adjacency(all, n, now_ns, &failed) : NULL;
+        if (a)
+            s->links[s->n_links++] = a;
+    }
+    if (failed || death_describe(self->deaths, s) < 0) {
+        motet__link_state__free_unpacked(s, NULL);
+        return NULL;
+    }
+    return s;
+}

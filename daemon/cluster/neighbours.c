@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/cluster/neighbours.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/cluster/forwarding.h"
+#include "daemon/cluster/topology.h"
+
+/* A measured round trip is told to others when it changed by half and by 50 us, and not more often
+ * than this. */
+#define RTT_TELL_NS (2 * CLOCK_NS_PER_S)
+#define RTT_TELL_US 50u
+/* A channel whose sending to a neighbour failed tries it again after this time, doubled up to the
+ * limit. */
+#define RETRY_MIN_NS (200 * CLOCK_NS_PER_MS)
+#define RETRY_MAX_NS (10 * CLOCK_NS_PER_S)
+
+void neighbours_deinit(struct neighbours *all)
+{
+    struct neighbour *n, *next;
+
+    HASH_ITER(hh, all->table, n, next) {
+        HASH_DEL(all->table, n);
+        free(n);
+    }
+}
+
+static const struct config_channel *neighbours_channel(const struct neighbours *all,
+                                                       uint32_t channel)
+{
+    return &all->config->channels[channel];
+}
+
+struct neighbour *neighbours_find(const struct neighbours *all, uint32_t node_id,
+                                  const char *network)
+{
+    struct neighbour_key key;
+    struct neighbour *n;
+
+    memset(&key, 0, sizeof key);
+    key.node_id = node_id;
+    snprintf(key.network, sizeof key.network, "%s", network);
+    HASH_FIND(hh, all->table, &key, sizeof key, n);
+    return n;
+}
+
+struct neighbour *neighbours_get(struct neighbours *all, uint32_t node_id, const char *network)
+{
+    struct neighbour *n = neighbours_find(all, node_id, network);
+
+    if (n)
+        return n;
+    n = calloc(1, sizeof *n);
+    if (!n)
+        return NULL;
+    n->key.node_id = node_id;
+    snprintf(n->key.network, sizeof n->key.network, "%s", network);
+    HASH_ADD(hh, all->table, key, sizeof n->key, n);
+    return n;
+}
+
+void neighbour_down(struct neighbour *n)
+{
+    n->up = false;
+    n->rtt_ns = 0;
+    n->n_samples = 0;
+}
+
+bool neighbour_on_rtt(struct neighbour *n, uint64_t rtt_ns, uint64_t now_ns)
+{
+    n->samples_ns[n->n_samples++ % NEIGHBOUR_RTT_SAMPLES] = rtt_ns;
+    n->rtt_ns = rtt_ns;
+    for (uint32_t i = 0; i < NEIGHBOUR_RTT_SAMPLES && i < n->n_samples; i++)
+        if (n->samples_ns[i] < n->rtt_ns)
+            n->rtt_ns = n->samples_ns[i];
+    uint32_t us = (uint32_t)(n->rtt_ns / CLOCK_NS_PER_US), told = n->told_rtt_us;
+    uint32_t diff = us > told ? us - told : told - us;
+    return n->usable && diff > told / 2 && diff > RTT_TELL_US && now_ns - n->told_ns > RTT_TELL_NS;
+}
+
+bool neighbours_on_channel_error(struct neighbours *all, uint32_t channel, uint32_t slot, int error,
+                                 uint64_t now_ns)
+{
+    struct neighbour *n = neighbours_find(all, forwarding_node_id(all->forwarding, slot),
+                                          neighbours_channel(all, channel)->network);
+
+    if (!n || n->channels[channel].len == 0)
+        return false;
+    struct neighbour_channel *nc = &n->channels[channel];
+    if (nc->retry_ns == 0 || now_ns - nc->added_ns > RETRY_MAX_NS)
+        nc->retry_ns = RETRY_MIN_NS;
+    else
+        nc->retry_ns = nc->retry_ns * 2 < RETRY_MAX_NS ? nc->retry_ns * 2 : RETRY_MAX_NS;
+    nc->bad_until_ns = now_ns + nc->retry_ns;
+    log_info("channel %s cannot send to node %08x: %s; trying again in %llu ms",
+             neighbours_channel(all, channel)->name, n->key.node_id, strerror(-error),
+             (unsigned long long)(nc->retry_ns / CLOCK_NS_PER_MS));
+    return true;
+}
+
+bool neighbours_retry_due(struct neighbours *all, uint64_t now_ns)
+{
+    bool retry = false;
+
+    for (struct neighbour *n = all->table; n; n = n->hh.next)
+        for (uint32_t ch = 0; ch < (uint32_t)all->config->n_channels; ch++)
+            if (n->up && n->channels[ch].len == 0 && n->channels[ch].bad_until_ns != 0 &&
+                now_ns >= n->channels[ch].bad_until_ns) {
+                n->channels[ch].bad_until_ns = 0;
+                retry = true;
+            }
+    return retry;
+}
+
+/* True if the packets of this channel can be read at that endpoint; said once if not. */
+static bool neighbour_speaks(struct neighbours *all, struct neighbour *n, uint32_t channel,
+                             const Motet__Endpoint *e)
+{
+    struct neighbour_channel *nc = &n->channels[channel];
+    const char *driver = all->ops->driver(all->ctx, channel);
+    bool same = strcmp(driver, e->driver) == 0;
+
+    if (!same && !nc->told_unlike)
+        log_error("channel %s: node %08x speaks \"%s\" on network %s, this node \"%s\": no packets "
+                  "between them there; give both "
+                  "the same provider in motetd.conf",
+                  neighbours_channel(all, channel)->name, n->key.node_id, e->driver, n->key.network,
+                  driver);
+    nc->told_unlike = !same;
+    return same;
+}
+
+/* Brings one channel's view of one neighbour into step. True if it can send to it. */
+static bool neighbour_sync_channel(struct neighbours *all, struct neighbour *n, uint32_t channel,
+                                   uint32_t ordinal, uint64_t now_ns)
+{
+    struct neighbour_channel *nc = &n->channels[channel];
+    const struct topology_node *t = topology_find(all->topology, n->key.node_id);
+    const Motet__Endpoint *e = NULL;
+    int slot = forwarding_find(all->forwarding, n->key.node_id);
+
+    if (slot < 0)
+        return false;
+    if (n->up && t && t->state->epoch == n->epoch && all->ops->alive(all->ctx, channel) &&
+        now_ns >= nc->bad_until_ns)
+        e = topology_endpoint(t, n->key.network, ordinal);
+    if (e && !neighbour_speaks(all, n, channel, e))
+        e = NULL;
+    if (!e || e->address.len == 0) {
+        if (nc->len > 0)
+            all->ops->remove_link(all->ctx, channel, (uint16_t)slot);
+        nc->len = 0;
+        return false;
+    }
+    if (nc->len == e->address.len && memcmp(nc->address, e->address.data, nc->len) == 0)
+        return true;
+    nc->len = (uint32_t)e->address.len;
+    memcpy(nc->address, e->address.data, nc->len);
+    nc->added_ns = now_ns;
+    all->ops->add_link(all->ctx, channel, (uint16_t)slot, nc->address, nc->len);
+    return true;
+}
+
+bool neighbours_sync(struct neighbours *all, uint64_t now_ns)
+{
+    bool changed = false;
+
+    for (struct neighbour *n = all->table; n; n = n->hh.next) {
+        uint32_t ordinal = 0;
+        bool usable = false;
+        for (uint32_t ch = 0; ch < (uint32_t)all->config->n_channels; ch++)
+            if (strcmp(neighbours_channel(all, ch)->network, n->key.network) == 0)
+                usable |= neighbour_sync_channel(all, n, ch, ordinal++, now_ns);
+        changed |= usable != n->usable;
+        n->usable = usable;
+    }
+    return changed;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The nodes that this one has, or had, a link with on a network: whether the link is up, how far
+ * away they are, and what each own channel was told of them. Used by cluster.c and what describes
+ * and publishes it; without socket and clock. Control thread.
+ *
+ * Idea: the channels are brought into step with the links, not told of each event: neighbours_sync
+ * compares what a channel should have with what it was told, so nothing depends on the order in
+ * which news comes in.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "daemon/cluster/node_name.h"
+#include "daemon/config.h"
+
+struct forwarding;
+struct topology;
+
+#define NEIGHBOUR_RTT_SAMPLES 8u
+
+/* What the cluster needs of the channels. */
+struct cluster_channel_ops {
+    /* Network driver and provider in use. */
+    const char *(*driver)(void *ctx, uint32_t channel);
+    const char *(*provider)(void *ctx, uint32_t channel);
+    /* Endpoint address. Bytes used, or negative errno. */
+    int (*address)(void *ctx, uint32_t channel, uint8_t *buf, uint32_t size);
+    /* True while the channel's endpoint lives. */
+    bool (*alive)(void *ctx, uint32_t channel);
+    /* The channel can send to the node of this slot at this address; it cannot any more. */
+    void (*add_link)(void *ctx, uint32_t channel, uint16_t slot, const uint8_t *address,
+                     uint32_t len);
+    void (*remove_link)(void *ctx, uint32_t channel, uint16_t slot);
+};
+
+/* What one own channel has with one neighbour. */
+struct neighbour_channel {
+    uint8_t address[128]; /* as the channel was told */
+    uint32_t len;         /* 0: not told */
+    uint64_t bad_until_ns, retry_ns, added_ns;
+    bool told_unlike; /* said that the two ends do not speak the same protocol */
+};
+
+struct neighbour_key {
+    uint32_t node_id;
+    char network[NODE_NAME_BYTES];
+};
+
+struct neighbour {
+    UT_hash_handle hh;
+    struct neighbour_key key;
+    uint32_t epoch;
+    bool up;
+    bool usable;     /* some channel can send to it */
+    uint64_t rtt_ns; /* least of the last samples: the rest is waiting for a processor, not the
+                        network */
+    uint64_t samples_ns[NEIGHBOUR_RTT_SAMPLES];
+    uint32_t n_samples;
+    uint32_t told_rtt_us;
+    uint64_t told_ns;
+    struct neighbour_channel channels[CONFIG_MAX_CHANNELS];
+};
+
+struct neighbours {
+    const struct config *config;
+    const struct topology *topology;
+    const struct forwarding *forwarding;
+    const struct cluster_channel_ops *ops;
+    void *ctx;
+    struct neighbour *table;
+};
+
+/* Frees the neighbours, not what the struct refers to. */
+void neighbours_deinit(struct neighbours *all);
+
+/* NULL: there is none. */
+struct neighbour *neighbours_find(const struct neighbours *all, uint32_t node_id,
+                                  const char *network);
+/* Makes it if there is none. NULL: no memory. */
+struct neighbour *neighbours_get(struct neighbours *all, uint32_t node_id, const char *network);
+
+/* The connection to it is over. */
+void neighbour_down(struct neighbour *n);
+/* A round trip was measured. True: what is told to others of it is out of date. */
+bool neighbour_on_rtt(struct neighbour *n, uint64_t rtt_ns, uint64_t now_ns);
+/* A channel's sending to the node of a slot failed. True: something changed. */
+bool neighbours_on_channel_error(struct neighbours *all, uint32_t channel, uint32_t slot, int error,
+                                 uint64_t now_ns);
+/* Whether a channel that failed is to be tried again now. */
+bool neighbours_retry_due(struct neighbours *all, uint64_t now_ns);
+/* Brings every channel into step. True: who is usable has changed. */
+bool neighbours_sync(struct neighbours *all, uint64_t now_ns);
