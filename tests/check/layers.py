@@ -27,9 +27,13 @@ CLIENT_TOP = CLIENT_UPPER + ['client/topo/', 'client/tool/']
 DAEMON_NET = ['base/', 'proto/', 'daemon/net/']
 DAEMON_FLOW = ['base/', 'proto/', 'daemon/flow/']
 DAEMON_CHANNEL = DAEMON_NET + DAEMON_FLOW + ['daemon/channel/']
-# Of the channels the control plane sees what is theirs to show: making them, commands and events, counters.
-DAEMON_CONTROL = ['base/', 'proto/', 'daemon/config', 'daemon/channel/channel', 'daemon/channel/cmd', 'daemon/channel/count',
-                  'daemon/net/net', 'daemon/cluster/', 'daemon/jobs/', 'daemon/status/', 'daemon/control/']
+# Of the channels the control plane sees what is theirs to show: making them, commands and events, counters. Its rooms stand on one
+# another: cluster, jobs, status, control. Nothing but control and main sees the whole node.
+DAEMON_CLUSTER = ['base/', 'proto/', 'daemon/config', 'daemon/channel/channel', 'daemon/channel/cmd', 'daemon/channel/count',
+                  'daemon/net/net', 'daemon/cluster/']
+DAEMON_JOBS = DAEMON_CLUSTER + ['daemon/jobs/']
+DAEMON_STATUS = DAEMON_JOBS + ['daemon/status/']
+DAEMON_CONTROL = DAEMON_STATUS + ['daemon/control/']
 # The spawner is a program of its own: daemon/jobs talks to it over a socket. The programs of the launcher share launcher/cli alone;
 # motetctl knows of the daemon what comes as JSON, and no frame or segment.
 LAUNCHER_CLI = ['base/', 'launcher/cli/']
@@ -37,6 +41,11 @@ MAY_INCLUDE = {
     'base/': ['base/'],
     'proto/': ['base/', 'proto/'],
     'daemon/': DAEMON_CONTROL,
+    'daemon/config': ['base/', 'proto/', 'daemon/config'],
+    'daemon/cluster/': DAEMON_CLUSTER,
+    'daemon/jobs/': DAEMON_JOBS,
+    'daemon/status/': DAEMON_STATUS,
+    'daemon/control/': DAEMON_CONTROL,
     'daemon/net/': DAEMON_NET,
     'daemon/flow/': DAEMON_FLOW,
     'daemon/channel/': DAEMON_CHANNEL,
@@ -66,9 +75,14 @@ MAY_INCLUDE = {
 # includes them, since they are the contract that it fulfils.
 ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
 
+# The state machines of cluster and jobs take time as an argument and hold no socket (doc/architecture.md, rule C): only these files of
+# the two rooms may ask the clock.
+CLOCKED = ['daemon/cluster/mesh_socket', 'daemon/cluster/stream', 'daemon/jobs/client', 'daemon/jobs/job_site', 'daemon/jobs/spawner']
+MACHINES = ['daemon/cluster/', 'daemon/jobs/']
+
 # An outside library's header (by prefix) and the only places that may name it.
 HOMES = {
-    'event2/': ['daemon/cluster/', 'daemon/jobs/', 'daemon/status/', 'daemon/control/', 'daemon/main'],
+    'event2/': CLOCKED + ['daemon/cluster/channels', 'daemon/jobs/pipes', 'daemon/status/', 'daemon/control/', 'daemon/main'],
     'rdma/': ['daemon/net/net_ofi', 'daemon/net/ofi_load'],
     'jansson.h': ['client/coll/choice/table', 'daemon/status/', 'launcher/motetctl/'],
     'systemd/': ['daemon/control/service', 'daemon/control/journal', 'base/log'],
@@ -110,8 +124,11 @@ def check_file(root, path):
         complaints.append(f'{path}: {len(lines) - 1} lines, {MAX_LINES} is the limit: split it')
     if path.endswith(('.c', '.h')) and 'SPDX-License-Identifier: BSD-3-Clause' not in lines[0]:
         complaints.append(f'{path}:1: the first line names the licence (SPDX-License-Identifier: BSD-3-Clause)')
+    clockless = any(matches(path, room) for room in MACHINES) and not any(matches(path, file) for file in CLOCKED)
     if path.endswith(('.c', '.h')):
         for number, line in enumerate(lines, 1):
+            if clockless and 'clock_now_ns(' in line:
+                complaints.append(f'{path}:{number}: a state machine takes the time as an argument; only {", ".join(CLOCKED)} ask the clock')
             found = INCLUDE.match(line)
             complaint = check_include(path, found.group(2), found.group(1) == '"') if found else None
             if complaint:
@@ -150,6 +167,12 @@ def self_test():
         'daemon/flow/a.c': '#include "daemon/net/net.h"\n',
         'daemon/channel/a.c': '#include "daemon/cluster/route.h"\n',
         'daemon/jobs/a.c': '#include "daemon/channel/tx.h"\n',
+        'daemon/cluster/a.c': '#include "daemon/jobs/job.h"\n',
+        'daemon/cluster/b.c': '#include "daemon/control/node.h"\n',
+        'daemon/cluster/mesh.c': 'uint64_t now_ns = clock_now_ns();\n',
+        'daemon/cluster/mail.c': '#include <event2/event.h>\n',
+        'daemon/jobs/c.c': '#include "daemon/status/status.h"\n',
+        'daemon/status/a.c': '#include "daemon/control/control.h"\n',
         'daemon/net/b.c': '#include <rdma/fabric.h>\n',
         'daemon/channel/c.c': '#include <event2/event.h>\n',
         'daemon/jobs/b.c': '#include "daemon/spawner/reaper.h"\n',
@@ -163,6 +186,9 @@ def self_test():
     }
     good = {
         'daemon/control/a.c': '#include "daemon/channel/cmd.h"\n#include <event2/event.h>\n',
+        'daemon/jobs/job_site.c': '#include "daemon/cluster/cluster.h"\nuint64_t now_ns = clock_now_ns();\n',
+        'daemon/status/b.c': '#include "daemon/jobs/manager.h"\n',
+        'daemon/cluster/mesh_socket.c': '#include <event2/event.h>\n',
         'client/coll/a.c': '#include "client/p2p/p2p.h"\n#include "mpi.h"\n#include <string.h>\n',
         'daemon/net/net_ofi.c': '#include <rdma/fabric.h>\n',
         'daemon/spawner/b.c': '#include "proto/frame.h"\n#include "daemon/spawner/bind.h"\n',
