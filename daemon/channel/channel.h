@@ -5,13 +5,22 @@
  * into the ranks' down rings, and forwards packets for other nodes; the channels of a node pass
  * blocks to one another by index.
  *
- * `struct hub` is what the channels of a node share: the arena of blocks, the rings between them,
- * who owns which incoming flow. Made by the daemon's root object (daemon/node.c) and by the
- * simulation; what happens afterwards goes through cmd.h.
+ * What the channels of a node share is a hub (port/hub.h). Both are made by the daemon's control
+ * thread and by the simulation; what happens afterwards goes through commands and events. The code
+ * of the folder calls downwards only:
  *
- *      ranks --up rings--> tx --> flow --> link --> driver --> network
- *      ranks <--down rings-- rx <------------------ driver <-- network
- *                             '--> relay --> link, or lane --> another channel's link
+ *      channel (making, the control thread's side)
+ *        loop (the thread) --> turn (what is looked at)
+ *          attach (jobs' rings come and go)
+ *            tx (from the ranks) --> backlog --> send (flows)
+ *            rx (from the network) --> delivery (to the ranks) --> ack
+ *
+ * and below it daemon/port, which sends a packet along a way:
+ *
+ *      ranks --up rings--> tx --> send --> way --> link --> driver --> network
+ *      ranks <--down rings-- delivery <-- rx <------------- driver <-- network
+ *                                         '--> relay --> way --> link, or handover ring
+ *                                                                --> another channel's link
  */
 #pragma once
 
@@ -19,26 +28,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/channel/cmd.h"
-#include "daemon/channel/count.h"
-#include "daemon/net/net.h"
+#include "daemon/port/cmd.h"
+#include "daemon/port/count.h"
+#include "daemon/port/hub.h"
 #include "proto/hop.h"
 
-struct hub;
 struct channel;
-
-struct hub_config {
-    uint32_t node_id;
-    uint32_t epoch;               /* this daemon's incarnation, not 0 */
-    uint32_t n_channels;          /* at most HOP_MAX_CHANNELS */
-    uint32_t blocks_per_channel;  /* 0: default (2048) */
-    bool fenced;                  /* membarrier is missing: see base/thread.h */
-    const struct hop_table *hops; /* packet_bytes must be set; outlives the hub */
-};
-
-/* 0 or negative errno. The hub outlives its channels. */
-int hub_new(const struct hub_config *config, struct hub **ret_hub);
-void hub_free(struct hub *hub);
+struct channel_job;
 
 struct channel_config {
     uint32_t idx;                    /* channel index on this node, as in hop words */
@@ -55,7 +51,7 @@ struct channel_config {
     uint64_t rto_min_ns;           /* (20 ms) */
     uint64_t rto_max_ns;           /* (1 s) */
     uint64_t unreachable_after_ns; /* (10 s) */
-    uint64_t hold_stall_ns;        /* a rank over its hold for so long is reported (10 s) */
+    uint64_t stall_ns;             /* a rank that refuses for so long is reported (10 s) */
     uint64_t probe_ns;             /* between probes of a link (1 s); UINT64_MAX: none */
     uint32_t window_max;           /* packets under way per flow (512, which is also the limit) */
     uint32_t
@@ -73,6 +69,20 @@ void channel_free(struct channel *ch);
 int channel_start(struct channel *ch);
 /* Ends it and waits for that (at most about a second). */
 void channel_stop(struct channel *ch);
+
+/* Sends a command and wakes the channel. 0, or -EAGAIN when the ring is full (try again after
+ * reading events). Copies *cmd. */
+int channel_command(struct channel *ch, const struct cmd *cmd);
+/* Fetches the next event. False when there is none. */
+bool channel_next_event(struct channel *ch, struct cmd_event *ret_event);
+/* Becomes readable when events come: read 8 bytes, then fetch events until there are none. */
+int channel_event_fd(const struct channel *ch);
+
+/* Builds a channel's view of a job, to be passed with CMD_ATTACH_JOB. 0 or negative errno. */
+int channel_job_new(const struct channel *ch, const struct cmd_job *config,
+                    struct channel_job **ret_job);
+/* After EVENT_JOB_DETACHED, or if it was never attached. NULL is fine. */
+void channel_job_free(struct channel_job *job);
 
 /* Address of the endpoint, for the peers. *len: in size of buf (NET_ADDRESS_BYTES is enough), out
  * bytes used. 0 or -errno. */
@@ -98,3 +108,5 @@ uint64_t channel_heartbeat(const struct channel *ch);
  * At most 100 ms old. */
 bool channel_flow(const struct channel *ch, uint32_t slot, struct count_flow *ret_flow);
 bool channel_link(const struct channel *ch, uint32_t slot, struct count_link *ret_link);
+/* For tests, between turns: has everything come home? If not, says what is missing. */
+bool channel_is_quiet(const struct channel *ch, char *why, size_t why_bytes);

@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The channel's thread: turns, and what to do between turns that found no work. It passes through
- * three stages. After every turn it gives its core to the next thread; after some time without work
- * it sleeps, on one epoll set of the network's wait descriptor, the jobs' bells and the channel's
- * own wake word.
- *
- * Sleep is bounded: by the next timer, and, as wait descriptors of networks have been seen to miss
- * a packet, by a time that grows with the time without work (from 1 ms up to 1 s), so that a miss
- * costs little when anything is going on and nothing when nothing is.
- */
+#include "daemon/channel/loop.h"
+
 #include <errno.h>
 #include <sched.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
-#include "base/log.h"
 #include "base/stranger.h"
 #include "base/thread.h"
-#include "daemon/channel/state.h"
 
 #define SLEEP_MIN_NS CLOCK_NS_PER_MS
 #define SLEEP_MAX_NS CLOCK_NS_PER_S
@@ -30,68 +17,18 @@
 /* Pauses between two turns of a spinning thread. */
 #define PAUSES 8
 
-int loop_init(struct channel *ch)
+void loop_init(struct loop *l, struct turn *turn, uint64_t spin_ns)
 {
-    ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (ch->epoll_fd < 0)
-        return -errno;
-    loop_add_fd(ch, ch->hub->wake[ch->idx].event_fd);
-    return 0;
+    *l = (struct loop){.turn = turn, .spin_ns = spin_ns};
 }
 
-void loop_deinit(struct channel *ch)
+static void loop_sleep_begin(const struct turn *t)
 {
-    if (ch->epoll_fd >= 0)
-        close(ch->epoll_fd);
-    ch->epoll_fd = -1;
-}
-
-void loop_add_fd(struct channel *ch, int fd)
-{
-    /* Edge-triggered: every ring of the bell is an edge, and nobody has to read the counter. */
-    struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
-
-    if (fd >= 0 && epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 && errno != EEXIST)
-        log_warn("channel %s: cannot watch a job's bell: %s", ch->name, strerror(errno));
-}
-
-void loop_remove_fd(struct channel *ch, int fd)
-{
-    epoll_ctl(ch->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
-/* Watches the network's descriptor; once more does no harm. */
-static void watch_net(struct channel *ch)
-{
-    /* Edge-triggered: libfabric 1.17 leaves its descriptor readable after the first completion, for
-     * ever. What arrives makes an edge all the same; what an edge might miss is found by the bound
-     * on sleep. */
-    struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
-    int fd = ch->driver->wait_fd(ch->net);
-
-    if (fd >= 0)
-        epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
-}
-
-/* Sleeps until something rings or the time is over. */
-static void wait_for(struct channel *ch, uint64_t timeout_ns)
-{
-    struct epoll_event events[8];
-    struct timespec ts = {.tv_sec = (time_t)(timeout_ns / CLOCK_NS_PER_S),
-                          .tv_nsec = (long)(timeout_ns % CLOCK_NS_PER_S)};
-
-    if (epoll_pwait2(ch->epoll_fd, events, 8, &ts, NULL) < 0 && errno == ENOSYS)
-        epoll_wait(ch->epoll_fd, events, 8,
-                   (int)((timeout_ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
-}
-
-static void sleep_begin(struct channel *ch)
-{
-    bool barrier = !ch->fenced;
+    bool barrier = !t->port.fenced;
 
     /* One barrier serves all bells: fenced = true sets the word alone. */
-    bell_sleep_begin(&ch->hub->wake[ch->idx].bell, true);
-    list_foreach(it, &ch->jobs) {
+    bell_sleep_begin(&t->port.hub->wake[t->port.idx].bell, true);
+    list_foreach(it, &t->jobs.all) {
         struct channel_job *job = list_entry(it, struct channel_job, node);
         bell_sleep_begin(job->bell, true);
         barrier |= !job->config.fenced;
@@ -100,56 +37,59 @@ static void sleep_begin(struct channel *ch)
         thread_barrier_all();
 }
 
-static void sleep_end(struct channel *ch)
+static void loop_sleep_end(const struct turn *t)
 {
-    bell_sleep_end(&ch->hub->wake[ch->idx].bell);
-    list_foreach(it, &ch->jobs)
+    bell_sleep_end(&t->port.hub->wake[t->port.idx].bell);
+    list_foreach(it, &t->jobs.all)
         bell_sleep_end(list_entry(it, struct channel_job, node)->bell);
 }
 
 /* How long to sleep at most; 0: not at all. */
-static uint64_t sleep_ns(const struct channel *ch, uint64_t now_ns)
+static uint64_t loop_sleep_ns(const struct loop *l, uint64_t now_ns)
 {
-    uint64_t due = channel_next_ns(ch);
-    uint64_t idle = now_ns - ch->idle_ns;
+    const struct turn *t = l->turn;
+    uint64_t due = turn_next_ns(t);
+    uint64_t idle = now_ns - l->idle_ns;
     uint64_t limit = idle / 4 < SLEEP_MIN_NS   ? SLEEP_MIN_NS
                      : idle / 4 > SLEEP_MAX_NS ? SLEEP_MAX_NS
                                                : idle / 4;
 
-    if (!(ch->info.caps & NET_CAP_WAIT) && !ch->net_lost && limit > SLEEP_BLIND_NS)
+    if (!(t->port.info.caps & NET_CAP_WAIT) && !t->port.net_lost && limit > SLEEP_BLIND_NS)
         limit = SLEEP_BLIND_NS;
     if (due <= now_ns)
         return 0;
     return due - now_ns < limit ? due - now_ns : limit;
 }
 
-static void go_to_sleep(struct channel *ch, uint64_t now_ns)
+static void loop_sleep(struct loop *l, uint64_t now_ns)
 {
-    uint64_t timeout = sleep_ns(ch, now_ns);
+    struct turn *t = l->turn;
+    bool can_wait = (t->port.info.caps & NET_CAP_WAIT) && !t->port.net_lost;
+    uint64_t timeout = loop_sleep_ns(l, now_ns);
 
     if (timeout == 0)
         return;
-    if ((ch->info.caps & NET_CAP_WAIT) && !ch->net_lost)
-        watch_net(ch);
-    sleep_begin(ch);
-    if (!channel_has_work(ch) &&
-        (!(ch->info.caps & NET_CAP_WAIT) || ch->net_lost || ch->driver->wait_ready(ch->net) == 0)) {
-        count_add(&ch->count, COUNT_SLEEPS, 1);
-        wait_for(ch, timeout);
+    if (can_wait)
+        watch_add(&t->watch, t->port.driver->wait_fd(t->port.net));
+    loop_sleep_begin(t);
+    if (!turn_has_work(t) && (!can_wait || t->port.driver->wait_ready(t->port.net) == 0)) {
+        count_add(&t->port.count, COUNT_SLEEPS, 1);
+        watch_sleep(&t->watch, timeout);
     }
-    sleep_end(ch);
+    loop_sleep_end(t);
 }
 
-static void *thread_main(void *arg)
+static void *loop_main(void *arg)
 {
-    struct channel *ch = arg;
+    struct loop *l = arg;
+    struct turn *t = l->turn;
     uint32_t beat = 0, n_idle = 0;
     uint64_t yielded_ns = 0;
     struct stranger strangers = {0};
 
-    thread_set_name(ch->name);
-    ch->idle_ns = clock_now_ns();
-    while (!ch->stop) {
+    thread_set_name(t->port.name);
+    l->idle_ns = clock_now_ns();
+    while (!t->stop) {
         uint64_t now = clock_now_ns();
         /* A long yield gave the core to somebody who computes: whoever yields to it waits for its
          * time slice, while a sleeper is woken at once. */
@@ -157,12 +97,12 @@ static void *thread_main(void *arg)
             stranger_met(&strangers, now);
         bool stranger = stranger_near(&strangers, now);
         yielded_ns = 0;
-        uint32_t n = channel_turn(ch, now);
-        atomic_store_explicit(&ch->heartbeat, ++beat, memory_order_relaxed);
-        uint32_t mode = atomic_load_explicit(&ch->wait_mode, memory_order_relaxed);
+        uint32_t n = turn_run(t, now);
+        atomic_store_explicit(&l->heartbeat, ++beat, memory_order_relaxed);
+        uint32_t mode = t->wait_mode;
         if (n > 0) {
-            ch->idle_ns = now;
-            ch->resting = false;
+            l->idle_ns = now;
+            l->resting = false;
             n_idle = 0;
             /* Whoever waits for what this turn did may wait for this core, too. */
             if (mode != WAIT_SPIN && !stranger) {
@@ -171,14 +111,14 @@ static void *thread_main(void *arg)
             }
             continue;
         }
-        bool idle = ++n_idle >= IDLE_TURNS && now - ch->idle_ns >= ch->config.spin_ns;
-        if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && (stranger || idle || ch->resting))) {
+        bool idle = ++n_idle >= IDLE_TURNS && now - l->idle_ns >= l->spin_ns;
+        if (mode == WAIT_EVENT || (mode == WAIT_ADAPTIVE && (stranger || idle || l->resting))) {
             /* Nothing will come to join them. */
-            if (rx_acks(ch, true) == 0)
-                go_to_sleep(ch, now);
+            if (ack_poll(&t->acks, true) == 0)
+                loop_sleep(l, now);
             /* A turn that finds nothing but the channel's own probes does not wake the rest of
              * it. */
-            ch->resting = true;
+            l->resting = true;
         } else if (mode == WAIT_SPIN) {
             for (int i = 0; i < PAUSES; i++)
                 thread_pause();
@@ -193,27 +133,22 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-int channel_start(struct channel *ch)
+int loop_start(struct loop *l)
 {
-    if (ch->running)
+    if (l->running)
         return -EALREADY;
-    ch->stop = false;
-    int rc = pthread_create(&ch->thread, NULL, thread_main, ch);
+    l->turn->stop = false;
+    int rc = pthread_create(&l->thread, NULL, loop_main, l);
     if (rc != 0)
         return -rc;
-    ch->running = true;
+    l->running = true;
     return 0;
 }
 
-void channel_stop(struct channel *ch)
+void loop_join(struct loop *l)
 {
-    struct cmd cmd = {.type = CMD_STOP};
-
-    if (!ch->running)
+    if (!l->running)
         return;
-    /* The ring empties in every turn. */
-    while (cmd_send(ch, &cmd) == -EAGAIN)
-        sched_yield();
-    pthread_join(ch->thread, NULL);
-    ch->running = false;
+    pthread_join(l->thread, NULL);
+    l->running = false;
 }

@@ -88,7 +88,7 @@ static void channels_flush(struct channels_end *fc)
     while (!list_empty(&fc->waiting)) {
         struct channels_waiting *w =
             list_entry(list_first(&fc->waiting), struct channels_waiting, link);
-        if (cmd_send(fc->channel, &w->cmd) == -EAGAIN)
+        if (channel_command(fc->channel, &w->cmd) == -EAGAIN)
             return;
         list_remove(&w->link);
         free(w);
@@ -98,7 +98,7 @@ static void channels_flush(struct channels_end *fc)
 static void channels_order(struct channels_end *fc, const struct cmd *cmd)
 {
     channels_flush(fc);
-    if (list_empty(&fc->waiting) && cmd_send(fc->channel, cmd) == 0)
+    if (list_empty(&fc->waiting) && channel_command(fc->channel, cmd) == 0)
         return;
     struct channels_waiting *w = malloc(sizeof *w);
     if (!w) {
@@ -135,7 +135,7 @@ static void channels_on_event(struct channels_end *fc, const struct cmd_event *e
                  setup->node_of_slot(setup->ctx, e->slot),
                  e->type == EVENT_RESTARTED ? "was restarted" : "cannot be reached");
         break;
-    case EVENT_HOLD_OVERFLOW:
+    case EVENT_BACKLOG_OVERFLOW:
         /* It may be stopped in a debugger, and only its own senders wait for it. */
         log_warn("job %016llx rank %u does not take its messages, %llu bytes wait for it",
                  (unsigned long long)e->job, e->rank, (unsigned long long)e->value);
@@ -163,7 +163,7 @@ static void channels_on_events(evutil_socket_t fd, short what, void *ctx)
     (void)what;
     if (read(fd, &count, sizeof count) < 0 && errno != EAGAIN)
         log_error("channel %s: %s", channel_name(fc->channel), strerror(errno));
-    while (cmd_next_event(fc->channel, &e))
+    while (channel_next_event(fc->channel, &e))
         channels_on_event(fc, &e);
     channels_flush(fc);
 }
@@ -203,7 +203,7 @@ static int channels_open(struct channels *f, uint32_t idx)
     }
     f->n_channels = idx + 1;
     channel_info(fc->channel, &fc->info);
-    fc->readable = event_new(f->setup.base, cmd_event_fd(fc->channel), EV_READ | EV_PERSIST,
+    fc->readable = event_new(f->setup.base, channel_event_fd(fc->channel), EV_READ | EV_PERSIST,
                              channels_on_events, fc);
     if (!fc->readable || event_add(fc->readable, NULL) < 0)
         return -ENOMEM;
@@ -301,11 +301,11 @@ int channels_attach_job(struct channels *f, const struct cmd_job *config, const 
     for (uint32_t i = 0; i < f->n_channels; i++) {
         struct cmd_job one = *config;
         one.event_fd = event_fds[i];
-        one.hold_bytes = (uint32_t)f->setup.config->rank_hold_bytes;
-        int rc = cmd_job_new(f->channels[i].channel, &one, &ret_jobs[i]);
+        one.backlog_bytes = (uint32_t)f->setup.config->rank_hold_bytes;
+        int rc = channel_job_new(f->channels[i].channel, &one, &ret_jobs[i]);
         if (rc < 0) {
             for (uint32_t made = 0; made < i; made++) {
-                cmd_job_free(ret_jobs[made]);
+                channel_job_free(ret_jobs[made]);
                 ret_jobs[made] = NULL;
             }
             return rc;
@@ -346,7 +346,7 @@ void channels_detach_job(struct channels *f, struct channel_job *const *jobs)
 
 void channels_job_free(struct channel_job *job)
 {
-    cmd_job_free(job);
+    channel_job_free(job);
 }
 
 void channels_set_wait(struct channels *f, uint32_t idx, uint32_t wait_mode)

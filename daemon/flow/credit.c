@@ -54,7 +54,7 @@ void credit_go(struct credit *c, uint64_t job, uint32_t rank)
     s->stopped = false;
     s->until_ns = 0;
     s->interval_ms = INTERVAL_FIRST_MS;
-    if (s->n_parked == 0)
+    if (s->n_refused == 0)
         forget(c, s);
 }
 
@@ -79,7 +79,7 @@ bool credit_take(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 
     if (!s)
         return true;
-    if (s->n_parked > 0 || !trickle(s, now_ns))
+    if (s->n_refused > 0 || !trickle(s, now_ns))
         return false;
     if (!s->stopped)
         forget(c, s);
@@ -90,42 +90,42 @@ bool credit_is_stopped(const struct credit *c, uint64_t job, uint32_t rank)
 {
     for (uint32_t i = 0; i < c->n; i++)
         if (c->stops[i].rank == rank && c->stops[i].job == job)
-            return c->stops[i].stopped || c->stops[i].n_parked > 0;
+            return c->stops[i].stopped || c->stops[i].n_refused > 0;
     return false;
 }
 
-bool credit_park(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
+bool credit_refuse(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 {
     if (!credit_stop(c, job, rank, now_ns))
         return false;
-    find(c, job, rank)->n_parked++;
+    find(c, job, rank)->n_refused++;
     return true;
 }
 
-bool credit_unpark(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
+bool credit_take_refused(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 {
     struct credit_stop *s = find(c, job, rank);
 
     if (s && !trickle(s, now_ns))
         return false;
     if (s)
-        s->n_parked--;
+        s->n_refused--;
     return true;
 }
 
-void credit_drop(struct credit *c, uint64_t job, uint32_t rank)
+void credit_drop_refused(struct credit *c, uint64_t job, uint32_t rank)
 {
     struct credit_stop *s = find(c, job, rank);
 
     if (s)
-        s->n_parked--;
+        s->n_refused--;
 }
 
 void credit_age(struct credit *c, uint64_t now_ns)
 {
     for (uint32_t i = c->n; i-- > 0;) {
         struct credit_stop *s = &c->stops[i];
-        if (s->n_parked == 0 &&
+        if (s->n_refused == 0 &&
             (!s->stopped ||
              (now_ns >= s->until_ns &&
               now_ns - s->heard_ns > 2 * s->interval_ms * CLOCK_NS_PER_MS + SILENCE_NS)))

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "daemon/channel/cmd.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/forwarding.h"
@@ -22,6 +21,7 @@
 #include "daemon/jobs/job_segment.h"
 #include "daemon/jobs/pipes.h"
 #include "daemon/jobs/spawner.h"
+#include "daemon/port/cmd.h"
 
 struct job_site {
     struct job_site_setup setup;

@@ -6,11 +6,12 @@
  * its index in the arena.
  *
  * A block may be held by another channel than its owner (a packet that is forwarded, or delivered
- * there); it comes home through a lane. Its record therefore has two halves: the owner's, and the
- * holder's, which changes hands with the block.
+ * there); it comes home through a handover ring. Its record therefore has two halves in two tables:
+ * the owner's, and the holder's, which changes hands with the block.
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,13 +20,6 @@
 
 #define BLOCK_NONE UINT32_MAX
 
-struct arena {
-    uint8_t *base;
-    size_t stride; /* bytes from block to block: header and largest payload, rounded up to lines */
-    size_t n_bytes;
-    uint32_t n_blocks;
-};
-
 /* What the owner uses a block for. */
 enum block_use {
     BLOCK_FREE = 0,
@@ -33,20 +27,33 @@ enum block_use {
     BLOCK_FLOW,    /* kept by a flow until it is acknowledged */
     BLOCK_ORPHAN,  /* was a flow's; freed as soon as it is not out any more */
     BLOCK_NOTE,    /* an acknowledgement, probe or reset on its way out */
-    BLOCK_HOLD,    /* holds messages for a rank of this node */
+    BLOCK_BACKLOG, /* holds messages that wait */
 };
 
+/* Owner's half: only the owner's thread reads or writes it, so those of its blocks share lines. */
 struct block {
-    /* Owner's half. */
     uint32_t next_free;
     uint8_t use; /* enum block_use */
-    bool out; /* BLOCK_FLOW, BLOCK_ORPHAN: waiting for, or in, a driver, or with another channel */
-    uint16_t reserved;
-    /* Holder's half. */
-    _Alignas(16) uint32_t next; /* in a link's queue or a rank's hold */
-    uint32_t len;               /* bytes of header and payload */
+    bool out;  /* BLOCK_FLOW, BLOCK_ORPHAN: waiting for, or in, a driver, or with another channel */
+    bool lost; /* in the port's list of packets whose sending failed */
+    uint8_t reserved;
+};
+
+/* Holder's half. Two blocks of one owner may be held by two threads: a line for each. */
+struct block_held {
+    _Alignas(64) uint32_t next; /* in a queue of blocks */
+    uint32_t len;               /* bytes of header and payload, or of the records in it */
     uint16_t slot;              /* neighbour it is being sent to */
-    uint16_t reserved1;
+};
+
+/* Set once; only what the pointers lead to changes. */
+struct arena {
+    uint8_t *base;
+    size_t stride; /* bytes from block to block: header and largest payload, rounded up to lines */
+    size_t n_bytes;
+    uint32_t n_blocks;
+    struct block *blocks; /* owners' halves, by block */
+    struct block_held *held;
 };
 
 /* A channel's part of the arena. */
@@ -54,10 +61,10 @@ struct pool {
     struct block *blocks; /* of the whole arena */
     uint32_t first, n_blocks;
     uint32_t free_head, n_free;
-    uint32_t n_use[BLOCK_HOLD + 1]; /* blocks in each use */
+    uint32_t n_use[BLOCK_BACKLOG + 1]; /* blocks in each use */
 };
 
-/* Maps an arena. 0 or negative errno. */
+/* Maps an arena. `packet_bytes`: of the largest payload. 0 or negative errno. */
 int arena_init(struct arena *arena, uint32_t n_blocks, uint32_t packet_bytes);
 void arena_deinit(struct arena *arena);
 
@@ -71,7 +78,8 @@ static inline struct wire_header *arena_header(const struct arena *arena, uint32
     return arena_at(arena, block);
 }
 
-void pool_init(struct pool *pool, struct block *blocks, uint32_t first, uint32_t n_blocks);
+/* The part of n_blocks blocks from `first` on, all free. */
+void pool_init(struct pool *pool, const struct arena *arena, uint32_t first, uint32_t n_blocks);
 
 /* BLOCK_NONE when there is none left. */
 static inline uint32_t pool_take(struct pool *pool, enum block_use use)
@@ -93,6 +101,7 @@ static inline void pool_give(struct pool *pool, uint32_t idx)
 {
     struct block *b = &pool->blocks[idx];
 
+    assert(idx - pool->first < pool->n_blocks && b->use != BLOCK_FREE);
     pool->n_use[b->use]--;
     b->use = BLOCK_FREE;
     b->next_free = pool->free_head;

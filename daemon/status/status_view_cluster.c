@@ -4,12 +4,12 @@
 
 #include "base/clock.h"
 #include "daemon/channel/channel.h"
-#include "daemon/channel/count.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/topology.h"
+#include "daemon/port/count.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 

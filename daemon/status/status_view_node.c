@@ -5,13 +5,13 @@
 
 #include "base/clock.h"
 #include "daemon/channel/channel.h"
-#include "daemon/channel/count.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/topology.h"
 #include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/port/count.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 

@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 #include "daemon/channel/channel.h"
-#include "daemon/channel/count.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/topology.h"
 #include "daemon/jobs/job.h"
+#include "daemon/port/count.h"
 #include "daemon/status/status_calls.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"

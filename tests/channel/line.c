@@ -253,7 +253,7 @@ static void await_event(struct channel *ch, uint32_t type)
     struct cmd_event e;
 
     for (;;) {
-        while (cmd_next_event(ch, &e))
+        while (channel_next_event(ch, &e))
             if (e.type == type)
                 return;
         if (clock_now_ns() > deadline)
@@ -271,7 +271,7 @@ static uint32_t n_links;
 
 static void send_command(struct channel *ch, const struct cmd *cmd)
 {
-    while (cmd_send(ch, cmd) == -EAGAIN)
+    while (channel_command(ch, cmd) == -EAGAIN)
         usleep(100);
 }
 
@@ -358,7 +358,7 @@ static void run_node(uint32_t i)
         cmd.add_link.len = (uint16_t)board->ends[j][to_left].len;
         memcpy(cmd.add_link.address, board->ends[j][to_left].address, cmd.add_link.len);
         channel_start(channels[c]);
-        cmd_send(channels[c], &cmd);
+        channel_command(channels[c], &cmd);
         links[n_links].ch = channels[c];
         links[n_links++].add = cmd;
     }
@@ -374,11 +374,11 @@ static void run_node(uint32_t i)
         job.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (job.event_fd < 0)
             die("eventfd", -errno);
-        rc = cmd_job_new(channels[0], &job, &view);
+        rc = channel_job_new(channels[0], &job, &view);
         if (rc < 0)
-            die("cmd_job_new", rc);
+            die("channel_job_new", rc);
         struct cmd cmd = {.type = CMD_ATTACH_JOB, .job = view};
-        cmd_send(channels[0], &cmd);
+        channel_command(channels[0], &cmd);
         rank.data_end = calloc(job.layout->shape.up.n_slots, sizeof *rank.data_end);
         struct bell_ref bell = {.bell = segment_channel_bell(job.segment, job.layout, 0),
                                 .event_fd = job.event_fd,
@@ -413,12 +413,12 @@ static void run_node(uint32_t i)
         send_command(channels[0], &cmd);
         await_event(channels[0], EVENT_RANK_DETACHED);
         cmd = (struct cmd){.type = CMD_DRAIN, .timeout_ns = 5 * CLOCK_NS_PER_S};
-        cmd_send(channels[0], &cmd);
+        channel_command(channels[0], &cmd);
         await_event(channels[0], EVENT_DRAINED);
         cmd = (struct cmd){.type = CMD_DETACH_JOB, .job = view};
-        cmd_send(channels[0], &cmd);
+        channel_command(channels[0], &cmd);
         await_event(channels[0], EVENT_JOB_DETACHED);
-        cmd_job_free(view);
+        channel_job_free(view);
     }
     /* Gateways stay until the ends are done. */
     atomic_fetch_add(&board->over, has_rank);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Credit of destination ranks: stop, trickle, go, silence, parked messages. And the counters'
+/* Credit of destination ranks: stop, trickle, go, silence, refused messages. And the counters'
  * snapshots. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "daemon/channel/count.h"
 #include "daemon/flow/credit.h"
+#include "daemon/port/count.h"
 
 #define MS CLOCK_NS_PER_MS
 
@@ -79,17 +79,17 @@ static void test_silence(void **state)
     assert_int_equal(c.n, 0);
 }
 
-/* Parked messages go first. */
-static void test_parked(void **state)
+/* Refused messages go first. */
+static void test_refused(void **state)
 {
     (void)state;
-    assert_true(credit_park(&c, 1, 7, 0));
-    assert_true(credit_park(&c, 1, 7, 0));
+    assert_true(credit_refuse(&c, 1, 7, 0));
+    assert_true(credit_refuse(&c, 1, 7, 0));
     credit_go(&c, 1, 7);
     assert_false(credit_take(&c, 1, 7, MS));
-    assert_true(credit_unpark(&c, 1, 7, MS));
+    assert_true(credit_take_refused(&c, 1, 7, MS));
     assert_false(credit_take(&c, 1, 7, MS));
-    credit_drop(&c, 1, 7);
+    credit_drop_refused(&c, 1, 7);
     assert_true(credit_take(&c, 1, 7, MS));
     assert_int_equal(c.n, 0);
 }
@@ -98,8 +98,8 @@ static void test_too_many(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < CREDIT_STOPS; i++)
-        assert_true(credit_park(&c, 1, i, 0));
-    assert_false(credit_park(&c, 1, CREDIT_STOPS, 0));
+        assert_true(credit_refuse(&c, 1, i, 0));
+    assert_false(credit_refuse(&c, 1, CREDIT_STOPS, 0));
     assert_true(credit_take(&c, 1, CREDIT_STOPS, 0));
 }
 
@@ -124,7 +124,7 @@ int main(void)
         cmocka_unit_test_setup(test_stop_and_go, setup),
         cmocka_unit_test_setup(test_trickle, setup),
         cmocka_unit_test_setup(test_silence, setup),
-        cmocka_unit_test_setup(test_parked, setup),
+        cmocka_unit_test_setup(test_refused, setup),
         cmocka_unit_test_setup(test_too_many, setup),
         cmocka_unit_test(test_snapshots),
     };

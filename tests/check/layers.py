@@ -26,10 +26,11 @@ CLIENT_UPPER = CLIENT_COLL + ['client/comm/', 'client/rma/', 'client/io/']
 CLIENT_TOP = CLIENT_UPPER + ['client/topo/', 'client/tool/']
 DAEMON_NET = ['base/', 'proto/', 'daemon/net/']
 DAEMON_FLOW = ['base/', 'proto/', 'daemon/flow/']
-DAEMON_CHANNEL = DAEMON_NET + DAEMON_FLOW + ['daemon/channel/']
+DAEMON_PORT = DAEMON_NET + ['daemon/port/']
+DAEMON_CHANNEL = DAEMON_PORT + DAEMON_FLOW + ['daemon/channel/']
 # Of the channels the control plane sees what is theirs to show: making them, commands and events, counters. Its rooms stand on one
 # another: cluster, jobs, status, control. Nothing but control and main sees the whole node.
-DAEMON_CLUSTER = ['base/', 'proto/', 'daemon/config', 'daemon/channel/channel', 'daemon/channel/cmd', 'daemon/channel/count',
+DAEMON_CLUSTER = ['base/', 'proto/', 'daemon/config', 'daemon/channel/channel', 'daemon/port/cmd', 'daemon/port/count',
                   'daemon/net/net', 'daemon/cluster/']
 DAEMON_JOBS = DAEMON_CLUSTER + ['daemon/jobs/']
 DAEMON_STATUS = DAEMON_JOBS + ['daemon/status/']
@@ -37,6 +38,13 @@ DAEMON_CONTROL = DAEMON_STATUS + ['daemon/control/']
 # The spawner is a program of its own: daemon/jobs talks to it over a socket. The programs of the launcher share launcher/cli alone;
 # motetctl knows of the daemon what comes as JSON, and no frame or segment.
 LAUNCHER_CLI = ['base/', 'launcher/cli/']
+
+
+def ladder(folder, below, modules):
+    """Rules for a folder whose modules stand on one another: each may include those before it, and itself."""
+    return {folder + module: below + [folder + m for m in modules[:n + 1]] for n, module in enumerate(modules)}
+
+
 MAY_INCLUDE = {
     'base/': ['base/'],
     'proto/': ['base/', 'proto/'],
@@ -48,6 +56,7 @@ MAY_INCLUDE = {
     'daemon/control/': DAEMON_CONTROL,
     'daemon/net/': DAEMON_NET,
     'daemon/flow/': DAEMON_FLOW,
+    'daemon/port/': DAEMON_PORT,
     'daemon/channel/': DAEMON_CHANNEL,
     'daemon/spawner/': ['base/', 'proto/', 'daemon/spawner/'],
     'launcher/': [],
@@ -70,6 +79,10 @@ MAY_INCLUDE = {
     'client/tool/': CLIENT_TOP,
     'client/abi/': CLIENT_TOP + ['client/abi/'],
 }
+
+MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way', 'relay'])
+MAY_INCLUDE |= ladder('daemon/channel/', DAEMON_PORT + DAEMON_FLOW, ['job_table', 'ack', 'delivery', 'send', 'backlog', 'tx', 'rx', 'attach',
+                                                                    'turn', 'loop', 'channel'])
 
 # mpi.h and the prototypes of the semantics functions are generated from the interface description: every layer of the client
 # includes them, since they are the contract that it fulfils.
@@ -166,6 +179,11 @@ def self_test():
         'daemon/net/a.c': '#include "daemon/channel/tx.h"\n',
         'daemon/flow/a.c': '#include "daemon/net/net.h"\n',
         'daemon/channel/a.c': '#include "daemon/cluster/route.h"\n',
+        'daemon/port/a.c': '#include "daemon/channel/tx.h"\n',
+        'daemon/port/b.c': '#include "daemon/flow/flow.h"\n',
+        'daemon/port/link.c': '#include "daemon/port/way.h"\n',
+        'daemon/channel/delivery.h': '#include "daemon/channel/rx.h"\n',
+        'daemon/cluster/c.c': '#include "daemon/port/link.h"\n',
         'daemon/jobs/a.c': '#include "daemon/channel/tx.h"\n',
         'daemon/cluster/a.c': '#include "daemon/jobs/job.h"\n',
         'daemon/cluster/b.c': '#include "daemon/control/node.h"\n',
@@ -185,12 +203,13 @@ def self_test():
         'launcher/mpiexec/long.c': '\n' * 1000,
     }
     good = {
-        'daemon/control/a.c': '#include "daemon/channel/cmd.h"\n#include <event2/event.h>\n',
+        'daemon/control/a.c': '#include "daemon/port/cmd.h"\n#include <event2/event.h>\n',
         'daemon/jobs/job_site.c': '#include "daemon/cluster/cluster.h"\nuint64_t now_ns = clock_now_ns();\n',
         'daemon/status/b.c': '#include "daemon/jobs/manager.h"\n',
         'daemon/cluster/mesh_socket.c': '#include <event2/event.h>\n',
         'client/coll/a.c': '#include "client/p2p/p2p.h"\n#include "mpi.h"\n#include <string.h>\n',
         'daemon/net/net_ofi.c': '#include <rdma/fabric.h>\n',
+        'daemon/channel/rx.c': '#include "daemon/channel/rx.h"\n#include "daemon/channel/send.h"\n#include "daemon/port/relay.h"\n',
         'daemon/spawner/b.c': '#include "proto/frame.h"\n#include "daemon/spawner/bind.h"\n',
         'launcher/mpiexec/c.c': '#include "launcher/cli/words.h"\n#include "proto/frame.h"\n',
         'launcher/motetctl/c.c': '#include "launcher/cli/file.h"\n#include "proto/status_views.h"\n#include <jansson.h>\n',

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "daemon/channel/state.h"
 #include "traffic.h"
 
 void sim_fail(const struct sim *s, const char *fmt, ...)
@@ -224,7 +223,7 @@ void cluster_free(struct sim *s)
 
 void cluster_command(struct sim *s, struct channel *ch, const struct cmd *cmd)
 {
-    while (cmd_send(ch, cmd) == -EAGAIN)
+    while (channel_command(ch, cmd) == -EAGAIN)
         channel_turn(ch, s->now_ns);
 }
 
@@ -450,23 +449,9 @@ void cluster_check_quiet(struct sim *s)
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         struct sim_node *n = &s->nodes[i];
         for (uint32_t c = 0; n->alive && c < n->n_nics; c++) {
-            const struct channel *ch = n->nics[c].ch;
-            const struct pool *p = &ch->pool;
-            if (p->n_use[BLOCK_FLOW] || p->n_use[BLOCK_ORPHAN] || p->n_use[BLOCK_NOTE] ||
-                p->n_use[BLOCK_HOLD] || p->n_use[BLOCK_RECEIVE] != ch->n_posted ||
-                p->n_free + ch->n_posted != p->n_blocks)
-                sim_fail(s,
-                         "node %u channel %u: blocks did not come back: free %u of %u, posted %u, "
-                         "receive "
-                         "%u, flow %u, "
-                         "orphan %u, note %u, hold %u",
-                         i, c, p->n_free, p->n_blocks, ch->n_posted, p->n_use[BLOCK_RECEIVE],
-                         p->n_use[BLOCK_FLOW], p->n_use[BLOCK_ORPHAN], p->n_use[BLOCK_NOTE],
-                         p->n_use[BLOCK_HOLD]);
-            if (ch->n_active || ch->held_bytes || ch->n_detaching)
-                sim_fail(s,
-                         "node %u channel %u: %u flows active, %llu bytes held, %u ranks detaching",
-                         i, c, ch->n_active, (unsigned long long)ch->held_bytes, ch->n_detaching);
+            char why[256];
+            if (!channel_is_quiet(n->nics[c].ch, why, sizeof why))
+                sim_fail(s, "node %u channel %u: %s", i, c, why);
         }
     }
 }

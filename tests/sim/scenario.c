@@ -103,8 +103,8 @@ static struct world *world_new(uint32_t topology)
                                   .world = world,
                                   .nodes = nodes,
                                   .event_fd = -1,
-                                  .hold_bytes = 500000};
-            assert_int_equal(cmd_job_new(n->nics[c].ch, &job, &w->views[end][c]), 0);
+                                  .backlog_bytes = 500000};
+            assert_int_equal(channel_job_new(n->nics[c].ch, &job, &w->views[end][c]), 0);
             struct cmd cmd = {.type = CMD_ATTACH_JOB, .job = w->views[end][c]};
             cluster_command(&w->s, n->nics[c].ch, &cmd);
         }
@@ -128,7 +128,7 @@ static void world_free(struct world *w)
     cluster_free(&w->s);
     for (uint32_t end = 0; end < 2; end++) {
         for (uint32_t c = 0; c < SIM_CHANNELS; c++)
-            cmd_job_free(w->views[end][c]);
+            channel_job_free(w->views[end][c]);
         munmap(w->segments[end], w->layout.total);
     }
     for (uint32_t r = 0; r < RANKS; r++)
@@ -156,7 +156,7 @@ static void step(struct world *w)
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++) {
             channel_turn(s->nodes[i].nics[c].ch, s->now_ns);
-            while (cmd_next_event(s->nodes[i].nics[c].ch, &e))
+            while (channel_next_event(s->nodes[i].nics[c].ch, &e))
                 if (e.type != EVENT_RTT && w->n_events < 64)
                     w->events[w->n_events++] = e;
         }
@@ -229,7 +229,7 @@ static void test_rank_that_does_not_drain(void **state)
                 worst_ns = w->s.now_ns - sent_ns;
         }
     }
-    assert_false(happened(w, EVENT_HOLD_OVERFLOW));
+    assert_false(happened(w, EVENT_BACKLOG_OVERFLOW));
     assert_true(n_flood < 2000);
     assert_true(worst_ns < 5 * CLOCK_NS_PER_MS);
     assert_true(n_pings > 10000);

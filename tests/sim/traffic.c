@@ -89,7 +89,7 @@ static bool intact(const uint8_t *p, uint32_t id, uint32_t len)
 static void free_part(struct job *j, uint32_t node, struct part *p)
 {
     for (uint32_t c = 0; c < SIM_CHANNELS; c++) {
-        cmd_job_free(p->views[c]);
+        channel_job_free(p->views[c]);
         p->views[c] = NULL;
     }
     for (uint32_t r = 0; r < j->n_world; r++) {
@@ -167,10 +167,10 @@ static void attach(struct sim *s, uint32_t job, uint32_t node)
                                  .world = world,
                                  .nodes = nodes,
                                  .event_fd = -1,
-                                 .hold_bytes = 200000};
+                                 .backlog_bytes = 200000};
         struct channel *ch = s->nodes[node].nics[c].ch;
-        if (cmd_job_new(ch, &config, &p->views[c]) < 0)
-            sim_fail(s, "cmd_job_new");
+        if (channel_job_new(ch, &config, &p->views[c]) < 0)
+            sim_fail(s, "channel_job_new");
         struct cmd cmd = {.type = CMD_ATTACH_JOB, .job = p->views[c]};
         cluster_command(s, ch, &cmd);
     }
@@ -481,7 +481,7 @@ static void on_event(struct sim *s, uint32_t node, const struct cmd_event *e)
                 end_job(s, k, e->text);
             }
             break;
-        case EVENT_HOLD_OVERFLOW:
+        case EVENT_BACKLOG_OVERFLOW:
             if (j->id == e->job)
                 sim_say(s, "rank %u of job %u does not drain", e->rank, k);
             break;
@@ -499,7 +499,7 @@ void traffic_control(struct sim *s)
 
     for (uint32_t i = 0; i < s->n_nodes; i++)
         for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++)
-            while (cmd_next_event(s->nodes[i].nics[c].ch, &e))
+            while (channel_next_event(s->nodes[i].nics[c].ch, &e))
                 on_event(s, i, &e);
 }
 

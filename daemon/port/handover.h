@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes: the rings between two channels of a node. They carry block indices with two bits of
+ * Handover rings: between two channels of a node. They carry block indices with two bits of
  * meaning. There are two per ordered pair: `give` hands a packet over, `back` brings a block home
  * to its owner. `back` has a place for every block of the owner and so never fills; a full `give`
- * lane drops the packet, as a network would.
+ * ring drops the packet, as a network would.
  */
 #pragma once
 
@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LANE_BLOCK_MASK 0x3fffffffu
+#define HANDOVER_BLOCK_MASK 0x3fffffffu
 /* give: deliver here (else: send it on); back: sending failed (else: done) */
-#define LANE_BIT 0x40000000u
+#define HANDOVER_BIT 0x40000000u
 
-struct lane {
+struct handover {
     _Alignas(64) _Atomic uint32_t head; /* taken; written by the consumer */
     _Alignas(64) _Atomic uint32_t tail; /* pushed; written by the producer */
     _Alignas(64) uint32_t head_seen;    /* producer's */
@@ -24,12 +24,12 @@ struct lane {
 };
 
 /* False when full. */
-static inline bool lane_push(struct lane *l, uint32_t value, bool fenced)
+static inline bool handover_push(struct handover *l, uint32_t value, bool fenced)
 {
     uint32_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed);
 
     if (tail - l->head_seen > l->mask) {
-        /* acquire: pairs with the release in lane_pop. */
+        /* acquire: pairs with the release in handover_pop. */
         l->head_seen = atomic_load_explicit(&l->head, memory_order_acquire);
         if (tail - l->head_seen > l->mask)
             return false;
@@ -39,27 +39,27 @@ static inline bool lane_push(struct lane *l, uint32_t value, bool fenced)
         /* seq_cst: pairs with the exchange in bell_sleep_begin; see proto/bell.h. */
         atomic_exchange_explicit(&l->tail, tail + 1, memory_order_seq_cst);
     else
-        /* release: pairs with the acquire in lane_pop. */
+        /* release: pairs with the acquire in handover_pop. */
         atomic_store_explicit(&l->tail, tail + 1, memory_order_release);
     return true;
 }
 
-static inline bool lane_empty(const struct lane *l)
+static inline bool handover_empty(const struct handover *l)
 {
     return atomic_load_explicit(&l->tail, memory_order_acquire) ==
            atomic_load_explicit(&l->head, memory_order_relaxed);
 }
 
-static inline bool lane_pop(struct lane *l, uint32_t *ret_value)
+static inline bool handover_pop(struct handover *l, uint32_t *ret_value)
 {
     uint32_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
 
-    /* acquire: pairs with the release in lane_push; the block's holder half and bytes are seen with
-     * it. */
+    /* acquire: pairs with the release in handover_push; the block's holder half and bytes are seen
+     * with it. */
     if (atomic_load_explicit(&l->tail, memory_order_acquire) == head)
         return false;
     *ret_value = l->entries[head & l->mask];
-    /* release: pairs with the acquire in lane_push. */
+    /* release: pairs with the acquire in handover_push. */
     atomic_store_explicit(&l->head, head + 1, memory_order_release);
     return true;
 }

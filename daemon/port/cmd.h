@@ -7,10 +7,11 @@
  * The control thread also publishes routes, by writing the hop table (proto/hop.h) itself: words
  * first, then `generation` with release; channels look at the generation in every turn.
  *
- * All functions of this file are for the control thread.
+ * The control thread uses the rings through channel.h (channel_command, channel_next_event).
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -67,32 +68,24 @@ enum event_type {
     EVENT_RESTARTED, /* this node came back as a new incarnation: packets of jobs that are over were
                       * dropped
                       */
-    EVENT_HOLD_OVERFLOW, /* a rank did not drain for long: to be named in the log; only its own
+    EVENT_BACKLOG_OVERFLOW, /* a rank did not drain for long: to be named in the log; only its own
                             senders wait for it */
-    EVENT_POISONED,      /* rubbish in a rank's ring: end its job */
+    EVENT_POISONED,         /* rubbish in a rank's ring: end its job */
     EVENT_DRAINED,
     EVENT_FAILED, /* the channel's endpoint is lost; the thread goes on to serve rings and other
                      channels */
 };
 
 struct cmd_event {
-    uint32_t type;    /* enum event_type */
-    uint32_t slot;    /* LINK_ERROR, RTT, UNREACHABLE, RESTARTED */
-    uint64_t job;     /* job id: RANK_DETACHED, JOB_DETACHED, HOLD_OVERFLOW, POISONED */
-    uint32_t rank;    /* local rank: RANK_DETACHED; world rank: HOLD_OVERFLOW, POISONED */
-    int32_t error;    /* LINK_ERROR, FAILED: negative errno */
-    uint64_t value;   /* RTT: nanoseconds; UNREACHABLE, RESTARTED: packets dropped; HOLD_OVERFLOW:
-                         bytes;   DRAINED: left over */
+    uint32_t type;  /* enum event_type */
+    uint32_t slot;  /* LINK_ERROR, RTT, UNREACHABLE, RESTARTED */
+    uint64_t job;   /* job id: RANK_DETACHED, JOB_DETACHED, BACKLOG_OVERFLOW, POISONED */
+    uint32_t rank;  /* local rank: RANK_DETACHED; world rank: BACKLOG_OVERFLOW, POISONED */
+    int32_t error;  /* LINK_ERROR, FAILED: negative errno */
+    uint64_t value; /* RTT: nanoseconds; UNREACHABLE, RESTARTED: packets dropped; BACKLOG_OVERFLOW:
+                       bytes;   DRAINED: left over */
     const char *text; /* POISONED: what was found (a constant string); else NULL */
 };
-
-/* Sends a command. 0, or -EAGAIN when the ring is full (try again after reading events). Copies
- * *cmd. */
-int cmd_send(struct channel *ch, const struct cmd *cmd);
-/* Fetches the next event. False when there is none. */
-bool cmd_next_event(struct channel *ch, struct cmd_event *ret_event);
-/* Becomes readable when events come: read 8 bytes, then fetch events until there are none. */
-int cmd_event_fd(const struct channel *ch);
 
 /*
  * What a channel needs to know of a job. The tables are the daemon's own copies, never the
@@ -108,12 +101,39 @@ struct cmd_job {
     int event_fd; /* this job's eventfd of this channel, as passed to its ranks; stays the caller's
                    */
     bool fenced;  /* as in the attach reply */
-    uint32_t
-        hold_bytes; /* most that is held for one rank that does not drain; 0: default (16 MiB) */
+    uint32_t backlog_bytes; /* most that waits here for one rank that does not drain; 0: default (16
+                               MiB) */
 };
 
-/* Builds a channel's view of a job, to be passed with CMD_ATTACH_JOB. 0 or negative errno. */
-int cmd_job_new(struct channel *ch, const struct cmd_job *config, struct channel_job **ret_job);
-/* After EVENT_JOB_DETACHED, or if it was never attached. NULL is fine. */
-void cmd_job_free(struct channel_job *job);
-uint64_t cmd_job_id(const struct channel_job *job);
+#define CMD_RING   256u
+#define EVENT_RING 1024u
+
+/* The two rings between the control thread and a channel's, in lines by who writes them. */
+struct cmd_rings {
+    struct cmd *cmds; /* set once */
+    struct cmd_event *events;
+    int event_fd;
+    struct { /* the control thread's */
+        _Alignas(64) _Atomic uint32_t cmd_tail;
+        _Atomic uint32_t event_head;
+    };
+    struct { /* the channel's thread's */
+        _Alignas(64) _Atomic uint32_t cmd_head;
+        _Atomic uint32_t event_tail;
+    };
+};
+
+/* 0 or -errno. */
+int cmd_init(struct cmd_rings *r);
+void cmd_deinit(struct cmd_rings *r);
+/* Control: sends a command, without waking anybody. 0, or -EAGAIN when the ring is full. Copies
+ * *cmd. */
+int cmd_push(struct cmd_rings *r, const struct cmd *cmd);
+/* Channel: takes the next command. False when there is none. */
+bool cmd_pop(struct cmd_rings *r, struct cmd *ret_cmd);
+/* Channel: is there one? */
+bool cmd_pending(const struct cmd_rings *r);
+/* Channel: sends an event and makes `event_fd` readable. False if the ring is full. */
+bool cmd_push_event(struct cmd_rings *r, const struct cmd_event *event);
+/* Control: fetches the next event. False when there is none. */
+bool cmd_pop_event(struct cmd_rings *r, struct cmd_event *ret_event);

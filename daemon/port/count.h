@@ -27,11 +27,11 @@
     X(ACKS_IN, "acks_in")                                                                          \
     X(DUPLICATES, "duplicates")                                                                    \
     X(CONGESTED, "congestion_marks") /* set here */                                                \
-    X(ASIDE, "messages_aside") /* set aside for a rank without credit or a node without a way */   \
-    X(HELD, "messages_held")   /* waited for a rank that does not drain */                         \
-    X(REFUSED, "packets_refused")        /* not taken: rank over its hold, or job not known yet */ \
-    X(STOPS, "stops_heard")              /* a destination rank does not drain */                   \
-    X(DROP_BAD, "dropped_bad")           /* wire_verify found fault */                             \
+    X(ASIDE, "messages_aside")       /* put into a backlog at their source */                      \
+    X(HELD, "messages_held")         /* waited for a rank that does not drain */                   \
+    X(REFUSED, "packets_refused")    /* not taken: rank over its limit, or job not known yet */    \
+    X(STOPS, "stops_heard")          /* a destination rank does not drain */                       \
+    X(DROP_BAD, "dropped_bad")       /* wire_verify found fault */                                 \
     X(DROP_NODE, "dropped_unknown_node") /* source or destination not in the hop table */          \
     X(DROP_EPOCH, "dropped_epoch")       /* from or for another incarnation */                     \
     X(DROP_JOB, "dropped_unknown_job")   /* job ended or never came */                             \

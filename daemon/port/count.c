@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/channel/count.h"
+#include "daemon/port/count.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/port/hub.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include "daemon/channel/state.h"
 
 #define BLOCKS_DEFAULT 2048u
 #define BLOCKS_MIN     128u
@@ -28,27 +29,27 @@ int hub_new(const struct hub_config *config, struct hub **ret_hub)
         n_blocks > 1u << 20 || config->hops->packet_bytes == 0)
         return -EINVAL;
 
-    struct hub *hub = calloc(1, sizeof *hub);
+    struct hub *hub = aligned_alloc(_Alignof(struct hub), sizeof *hub);
     if (!hub)
         return -ENOMEM;
+    memset(hub, 0, sizeof *hub);
     hub->config = *config;
     hub->blocks_per_channel = n_blocks;
     for (uint32_t i = 0; i < HOP_MAX_CHANNELS; i++)
         hub->wake[i].event_fd = -1;
 
     uint32_t back_entries = power_of_two(n_blocks);
-    hub->blocks = calloc((size_t)n * n_blocks, sizeof *hub->blocks);
     hub->give = aligned_alloc(64, (size_t)n * n * sizeof *hub->give);
     hub->back = aligned_alloc(64, (size_t)n * n * sizeof *hub->back);
-    hub->lane_entries =
-        calloc((size_t)n * n * (back_entries + GIVE_ENTRIES), sizeof *hub->lane_entries);
+    hub->handover_entries =
+        calloc((size_t)n * n * (back_entries + GIVE_ENTRIES), sizeof *hub->handover_entries);
     hub->rx_owner = calloc((size_t)HOP_MAX_NODES * HOP_MAX_CHANNELS, sizeof *hub->rx_owner);
     int rc = -ENOMEM;
-    if (!hub->blocks || !hub->give || !hub->back || !hub->lane_entries || !hub->rx_owner)
+    if (!hub->give || !hub->back || !hub->handover_entries || !hub->rx_owner)
         goto fail;
     memset(hub->give, 0, (size_t)n * n * sizeof *hub->give);
     memset(hub->back, 0, (size_t)n * n * sizeof *hub->back);
-    uint32_t *entries = hub->lane_entries;
+    uint32_t *entries = hub->handover_entries;
     for (uint32_t i = 0; i < n * n; i++) {
         hub->give[i].mask = GIVE_ENTRIES - 1;
         hub->give[i].entries = entries;
@@ -84,9 +85,35 @@ void hub_free(struct hub *hub)
             close(hub->wake[i].event_fd);
     arena_deinit(&hub->arena);
     free((void *)hub->rx_owner);
-    free(hub->lane_entries);
+    free(hub->handover_entries);
     free(hub->back);
     free(hub->give);
-    free(hub->blocks);
     free(hub);
+}
+
+void hub_wake(struct hub *hub, uint32_t idx)
+{
+    struct hub_wake *wake = &hub->wake[idx];
+
+    assert(idx < hub->config.n_channels);
+    /* seq_cst: pairs with the exchange in bell_sleep_begin. */
+    if (__builtin_expect(atomic_load_explicit(&wake->bell.sleeping, memory_order_seq_cst), 0)) {
+        struct bell_ref ref = {.bell = &wake->bell, .event_fd = wake->event_fd};
+        bell_wake(&ref);
+    }
+}
+
+uint32_t hub_rx_owner(struct hub *hub, uint32_t slot, uint32_t flow_channel, uint32_t asker)
+{
+    _Atomic uint8_t *word = &hub->rx_owner[slot * HOP_MAX_CHANNELS + flow_channel];
+    uint8_t owner = atomic_load_explicit(word, memory_order_relaxed);
+
+    assert(slot < HOP_MAX_NODES && flow_channel < HOP_MAX_CHANNELS);
+    /* relaxed: the word is all that is shared; the flow's state is made and used by its owner
+     * only. */
+    if (owner == 0 &&
+        atomic_compare_exchange_strong_explicit(word, &owner, (uint8_t)(asker + 1),
+                                                memory_order_relaxed, memory_order_relaxed))
+        owner = (uint8_t)(asker + 1);
+    return owner - 1u;
 }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/channel/job_table.h"
+
+#include <assert.h>
+
+#include "base/hash.h"
+
+#define STRANGER_NS (10 * CLOCK_NS_PER_S)
+
+void job_table_init(struct job_table *t)
+{
+    *t = (struct job_table){0};
+    list_init(&t->all);
+}
+
+static uint32_t job_table_bucket(uint64_t id)
+{
+    return (uint32_t)(hash_mix64(id) % JOB_TABLE_HASH);
+}
+
+struct channel_job *job_table_find(const struct job_table *t, uint64_t id)
+{
+    struct channel_job *job = t->hash[job_table_bucket(id)];
+
+    while (job && job->config.job != id)
+        job = job->hash_next;
+    return job;
+}
+
+bool job_table_may_come(struct job_table *t, uint64_t id, uint64_t now_ns)
+{
+    uint32_t oldest = 0;
+
+    for (uint32_t i = 0; i < JOB_TABLE_ENDED; i++)
+        if (t->ended[i] == id)
+            return false;
+    for (uint32_t i = 0; i < JOB_TABLE_STRANGERS; i++) {
+        if (t->strangers[i].job == id && t->strangers[i].first_ns != 0)
+            return now_ns - t->strangers[i].first_ns < STRANGER_NS;
+        if (t->strangers[i].first_ns < t->strangers[oldest].first_ns)
+            oldest = i;
+    }
+    t->strangers[oldest].job = id;
+    t->strangers[oldest].first_ns = now_ns;
+    return true;
+}
+
+void job_table_add(struct job_table *t, struct channel_job *job)
+{
+    struct channel_job **bucket = &t->hash[job_table_bucket(job->config.job)];
+
+    assert(!job_table_find(t, job->config.job));
+    list_init(&job->node);
+    list_append(&t->all, &job->node);
+    job->hash_next = *bucket;
+    *bucket = job;
+    for (uint32_t i = 0; i < JOB_TABLE_STRANGERS; i++)
+        if (t->strangers[i].job == job->config.job)
+            t->strangers[i].first_ns = 0;
+}
+
+void job_table_remove(struct job_table *t, struct channel_job *job)
+{
+    struct channel_job **at = &t->hash[job_table_bucket(job->config.job)];
+
+    while (*at != job)
+        at = &(*at)->hash_next;
+    *at = job->hash_next;
+    list_remove(&job->node);
+    t->ended[t->n_ended++ % JOB_TABLE_ENDED] = job->config.job;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Jobs as a channel sees them: where their ranks are, and which jobs are known, may still come, or
+ * are over. A job is built and freed by the control thread and belongs to the channel's thread in
+ * between (channel/attach).
+ */
+#pragma once
+
+#include "base/list.h"
+#include "daemon/port/port.h"
+
+struct up;
+struct down;
+
+struct channel_job {
+    struct list node; /* in job_table.all, or attach.gone */
+    struct cmd_job config;
+    struct segment_layout layout;
+    struct segment_world *world; /* own copies */
+    struct segment_node *nodes;
+    struct bell *bell;
+    _Atomic uint8_t *closed; /* in the segment, by world rank: 1 where messages wait in a backlog */
+    struct channel_job *hash_next;
+    uint32_t n_local, n_words;
+    uint32_t backlog_max; /* blocks of one rank's messages that wait for room in its ring */
+    bool attached, detached;
+    uint32_t *n_waiting; /* by local rank: messages from it in this channel's backlogs */
+    struct up *ups;      /* by local rank: channel/tx */
+    struct down *downs;  /* channel/delivery */
+    uint32_t *data_end;
+};
+
+#define JOB_TABLE_HASH      256u
+#define JOB_TABLE_ENDED     256u
+#define JOB_TABLE_STRANGERS 64u
+
+struct job_table {
+    struct list all;
+    struct channel_job *hash[JOB_TABLE_HASH];
+    uint64_t ended[JOB_TABLE_ENDED]; /* the last ones */
+    uint32_t n_ended;
+    struct {
+        uint64_t job;
+        uint64_t first_ns; /* 0: free */
+    } strangers[JOB_TABLE_STRANGERS];
+};
+
+void job_table_init(struct job_table *t);
+struct channel_job *job_table_find(const struct job_table *t, uint64_t id);
+/* May a job that is not known still come? A packet may arrive before the message that announces its
+ * job. */
+bool job_table_may_come(struct job_table *t, uint64_t id, uint64_t now_ns);
+void job_table_add(struct job_table *t, struct channel_job *job);
+void job_table_remove(struct job_table *t, struct channel_job *job);
+
+/* Slot of the node on which this rank of the job runs; 0: this one. */
+static inline uint32_t job_table_slot(const struct channel_job *job, uint32_t rank)
+{
+    return job->nodes[job->world[rank].node].slot;
+}

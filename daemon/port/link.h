@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Links: this channel's neighbours, the queue of blocks towards each, and the probes that measure
+ * them. A link exists from CMD_ADD_LINK to CMD_REMOVE_LINK; a broken connection is reported and
+ * retried, it is control that declares a neighbour dead. Belongs to the channel's thread.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "daemon/net/block_queue.h"
+#include "daemon/port/port.h"
+
+/* A neighbour on this channel's network. */
+struct link {
+    struct list busy; /* in links.busy while something is queued */
+    struct list node; /* in links.up */
+    bool up;
+    uint16_t slot;
+    uint16_t address_len;
+    uint32_t peer;            /* the driver's */
+    struct block_queue queue; /* waiting for the driver */
+    uint32_t n_driver;        /* given to it, not yet back */
+    int error;                /* to be reported to control */
+    uint64_t error_ns;        /* last report */
+    uint64_t retry_ns;        /* nothing is sent before */
+    uint64_t probe_ns;        /* next probe */
+    uint64_t probed_packets;  /* packets sent before the last one */
+    uint32_t n_probes;
+    uint64_t heard_ns;
+    uint64_t moved_ns; /* when the driver last took or finished something */
+    uint32_t rtt_us;
+    uint64_t packets, bytes, errors;
+    uint8_t address[NET_ADDRESS_BYTES];
+};
+
+struct links {
+    struct port *port;
+    uint64_t probe_every_ns; /* UINT64_MAX: never */
+    struct link *table;      /* by slot */
+    struct list up, busy;
+    uint64_t probe_due_ns;  /* no probe is due before */
+    uint32_t n_household;   /* probes and echoes of this turn: no reason to stay awake */
+    struct count_row *rows; /* by slot; read by control */
+};
+
+/* 0 or -ENOMEM; link_deinit in any case. */
+int link_init(struct links *links, struct port *port, uint64_t probe_every_ns);
+void link_deinit(struct links *links);
+
+/* Does the neighbour of this slot have this address already? */
+bool link_is_at(const struct links *links, uint32_t slot, const void *address, uint32_t len);
+/* Adds one that is not there. Tells control if the address is not usable. */
+void link_add(struct links *links, uint32_t slot, const void *address, uint32_t len);
+/* Removes it, if it is there; returns what waited for it. */
+struct block_queue link_remove(struct links *links, uint32_t slot);
+/* A neighbour to which something waits, and nothing has moved for long; 0: there is none. */
+uint32_t link_stuck(const struct links *links);
+
+/* Sends a block of held[].len bytes to the neighbour; the block comes back by port_block_done. */
+void link_send(struct links *links, struct link *link, uint32_t block);
+/* Lets queued blocks go; returns how many went. */
+uint32_t link_flush(struct links *links);
+
+/* The driver is done with a block. */
+void link_on_sent(struct links *links, uint32_t block, int error);
+void link_on_error(struct links *links, struct link *link, int error);
+/* The connection to one of the driver's peers broke. */
+void link_on_peer_down(struct links *links, uint32_t peer, int error);
+void link_on_probe(struct links *links, const struct wire_header *h);
+void link_on_echo(struct links *links, const struct wire_header *h);
+
+/* Sends probes that are due. `needed`: there are jobs here that need the links. */
+void link_probes(struct links *links, bool needed);
+/* Somebody needs the links from now on. */
+void link_probe_soon(struct links *links);
+/* Brings the rows up to date. Returns how many blocks wait in all. */
+uint32_t link_snapshot(const struct links *links);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/port/relay.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/port/way.h"
+
+/* Hands the packet on. 0, or the counter that says why not. */
+static uint32_t relay_try(struct relay *relay, uint32_t block, uint32_t len)
+{
+    struct port *port = relay->links->port;
+    struct wire_header *h = port_header(port, block);
+    uint32_t slot = port_slot_of(port, h->dst_node);
+
+    if (slot == UINT32_MAX)
+        return COUNT_DROP_NODE;
+    if (h->hops_left <= 1)
+        return COUNT_DROP_HOPS;
+    /* This block is needed for receiving. */
+    if (port->n_posted < port->n_receives / 4 && port->pool.n_free == 0)
+        return COUNT_DROP_QUEUE;
+    uint32_t count = h->seq;
+    hop_word way = way_choose(relay->links, slot, len, &count, false);
+    if (way == HOP_NONE)
+        return COUNT_DROP_ROUTE;
+    h->hops_left--;
+    wire_seal(h);
+    if (hop_channel(way) == port->idx &&
+        relay->links->table[hop_next_slot(way)].queue.n >= relay->queue_max)
+        return COUNT_DROP_QUEUE;
+    return way_send(relay->links, way, block) ? 0 : COUNT_DROP_QUEUE;
+}
+
+void relay_forward(struct relay *relay, uint32_t block, uint32_t len)
+{
+    struct port *port = relay->links->port;
+
+    port->arena->held[block].len = len;
+    uint32_t why = relay_try(relay, block, len);
+    if (why == 0) {
+        count_add(&port->count, COUNT_FORWARDED, 1);
+        return;
+    }
+    count_add(&port->count, (enum count_id)why, 1);
+    port_block_done(port, block, -EHOSTUNREACH);
+}
+
+void relay_given(struct relay *relay, uint32_t block)
+{
+    struct port *port = relay->links->port;
+    struct link *link = &relay->links->table[port->arena->held[block].slot];
+
+    if (link->up && link->queue.n >= relay->queue_max &&
+        port_header(port, block)->src_node != port->node_id) {
+        count_add(&port->count, COUNT_DROP_QUEUE, 1);
+        port_block_done(port, block, -ENOBUFS);
+        return;
+    }
+    if (!link->up || port->net_lost) {
+        port_block_done(port, block, -ENETDOWN);
+        return;
+    }
+    way_send_here(relay->links, link, block);
+}
+
+void relay_add_link(struct relay *relay, uint32_t slot, const void *address, uint32_t len)
+{
+    if (relay->links->port->net_lost || len > NET_ADDRESS_BYTES ||
+        link_is_at(relay->links, slot, address, len))
+        return;
+    relay_remove_link(relay, slot);
+    link_add(relay->links, slot, address, len);
+}
+
+void relay_remove_link(struct relay *relay, uint32_t slot)
+{
+    struct port *port = relay->links->port;
+    struct block_queue waiting = link_remove(relay->links, slot);
+
+    for (uint32_t block; (block = block_queue_pop(&waiting, port->arena)) != BLOCK_NONE;) {
+        const struct wire_header *h = port_header(port, block);
+        if (h->src_node != port->node_id && h->type == WIRE_DATA)
+            relay_forward(relay, block, port->arena->held[block].len);
+        else
+            port_block_done(port, block, -ENETDOWN);
+    }
+}
+
+bool relay_renew_links(struct relay *relay)
+{
+    bool any = false;
+
+    for (uint32_t slot; (slot = link_stuck(relay->links)) != 0; any = true) {
+        struct link *link = &relay->links->table[slot];
+        uint8_t address[NET_ADDRESS_BYTES];
+        uint32_t len = link->address_len;
+
+        log_warn("channel %s: nothing moves to the neighbour in slot %u, opening the connection "
+                 "anew",
+                 relay->links->port->name, slot);
+        memcpy(address, link->address, len);
+        link_on_error(relay->links, link, -ETIMEDOUT);
+        relay_remove_link(relay, slot);
+        link_add(relay->links, slot, address, len);
+    }
+    return any;
+}

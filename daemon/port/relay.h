@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Relaying: received packets for other nodes, and packets that another channel of this node has
+ * given to this one to be sent. A forwarded packet stays in the block it arrived in. Nothing here
+ * waits: where a queue is full the packet is dropped, since its source still has it; so gateways in
+ * a ring cannot wait for one another.
+ */
+#pragma once
+
+#include "daemon/port/link.h"
+
+struct relay {
+    struct links *links;
+    uint32_t queue_max; /* packets waiting for one neighbour before forwarded ones are dropped */
+};
+
+/* A received packet for another node. Takes the block. */
+void relay_forward(struct relay *relay, uint32_t block, uint32_t len);
+/* A block that another channel gave, to be sent to the neighbour of its `slot`. Takes it. */
+void relay_given(struct relay *relay, uint32_t block);
+/* The neighbour of this slot answers at this address; replaces another address. */
+void relay_add_link(struct relay *relay, uint32_t slot, const void *address, uint32_t len);
+/* It is gone: forwarded packets that waited for it take another way, if there is one. */
+void relay_remove_link(struct relay *relay, uint32_t slot);
+/* Opens anew the connections on which nothing moves. True if there were any. */
+bool relay_renew_links(struct relay *relay);
