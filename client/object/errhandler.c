@@ -8,6 +8,7 @@
 #include "client/object/errcode.h"
 #include "client/object/handle.h"
 #include "client/process/job.h"
+#include "client/transport/end.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,13 +87,13 @@ static void report(int err, const char *function, const char *object_name)
     fflush(stderr);
 }
 
-static _Noreturn void end_job(int err, const char *function, const char *object_name)
+static _Noreturn void raise_fatal(int err, const char *function, const char *object_name)
 {
     char text[128];
     report(err, function, object_name);
     snprintf(text, sizeof text, "error in %s", function);
     int code = errcode_class(err) & 0xff; /* what an exit status can carry */
-    job_abort(code ? code : EXIT_FAILURE, text);
+    end_job(code ? code : EXIT_FAILURE, text);
 }
 
 static void call_user(const struct errhandler *handler, uintptr_t handle, int err)
@@ -137,7 +138,7 @@ int errhandler_raise_on(struct errhandler *handler, enum errhandler_target targe
         break;
     case ERRHANDLER_FATAL:
     case ERRHANDLER_ABORT:
-        end_job(err, function, object_name ? object_name : "");
+        raise_fatal(err, function, object_name ? object_name : "");
     }
     return err;
 }

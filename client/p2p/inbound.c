@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/p2p/inbound.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "client/p2p/board.h"
 #include "client/p2p/outbound.h"
 #include "client/p2p/rendezvous.h"
+#include "client/transport/end.h"
 
 /* The fields of a slot, read once. */
 struct incoming {
@@ -88,11 +88,8 @@ static void keep_unexpected(const struct incoming *e)
     if (e->kind == MSG_RTS && !split_rts(e, &rts, &body, &len))
         return;
     struct unexpected *u = malloc(sizeof *u + len);
-    if (!u) {
-        fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n",
-                transport_here->world_rank, len, e->src_world);
-        abort();
-    }
+    if (!u)
+        end_no_memory(__func__, "an unexpected message", sizeof *u + len);
     *u = (struct unexpected){
         .match = {.context = e->context, .source = e->source, .tag = e->tag},
         .kind = e->kind == MSG_RTS ? UNEXPECTED_RTS : UNEXPECTED_EAGER,
@@ -133,11 +130,8 @@ static void keep_early(struct peer *p, const struct incoming *e)
 {
     struct early_message *m = malloc(sizeof *m + e->len);
 
-    if (!m) {
-        fprintf(stderr, "motet: rank %u: no memory to keep a message of %u bytes from rank %u\n",
-                transport_here->world_rank, e->len, e->src_world);
-        abort();
-    }
+    if (!m)
+        end_no_memory(__func__, "a message that came early", sizeof *m + e->len);
     m->incoming = *e;
     memcpy(m->payload, e->payload, e->len);
     /* From the back: most overtake few. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/p2p/outbound.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/p2p/board.h"
 #include "client/p2p/joint.h"
 #include "client/p2p/rendezvous.h"
+#include "client/transport/end.h"
 
 #define CONTROL_PAYLOAD_BYTES 16u
 
@@ -200,11 +200,8 @@ void outbound_control(struct peer *p, uint8_t kind, uint32_t context, const void
     if (list_empty(&p->control) && try_control(p, &m))
         return;
     struct control_message *kept = malloc(sizeof *kept);
-    if (!kept) {
-        fprintf(stderr, "motet: rank %u: no memory for a message to rank %u\n",
-                transport_here->world_rank, p->world);
-        abort();
-    }
+    if (!kept)
+        end_no_memory(__func__, "a message to a rank that has no room", sizeof *kept);
     *kept = m;
     list_append(&p->control, &kept->link);
     mark_busy(p);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/p2p/peer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "client/p2p/outbound.h"
+#include "client/transport/end.h"
 
 /* Below this two copies through the ring beat the system call that reads the sender's memory, whose
  * latency is about 1 us (bench/run --only node). */
@@ -41,11 +41,8 @@ struct peer *peer_make(struct engine *e, uint32_t world)
 {
     struct peer *p = calloc(1, sizeof *p);
 
-    if (!p) {
-        fprintf(stderr, "motet: rank %u: no memory to talk to rank %u\n",
-                transport_here->world_rank, world);
-        abort();
-    }
+    if (!p)
+        end_no_memory(__func__, "what is kept of a peer", sizeof *p);
     p->engine = e;
     p->world = world;
     list_init(&p->early);

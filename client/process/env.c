@@ -12,6 +12,7 @@
 #include "client/process/job.h"
 #include "client/process/phase.h"
 #include "client/process/version.h"
+#include "client/transport/end.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -202,7 +203,7 @@ int mpi_abort(struct comm *comm, int errorcode)
         fflush(stdout);
         fprintf(stderr, "motet: rank %d called %s\n", job_rank(), text);
     }
-    job_abort(errorcode, text);
+    end_job(errorcode, text);
 }
 
 int mpi_alloc_mem(MPI_Aint size, struct info *info, void *baseptr)

@@ -2,7 +2,6 @@
 #include "client/process/job.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -34,18 +33,6 @@ void job_detach(void)
 {
     job_here->attached = false;
     transport_detach();
-}
-
-void job_abort(int code, const char *text)
-{
-    fflush(NULL);
-    if (transport_abort(code, text)) {
-        /* The daemon ends every rank, this one too; exiting first would look like a rank that fell
-         * over by itself. */
-        struct timespec wait = {.tv_sec = 5};
-        nanosleep(&wait, NULL);
-    }
-    _exit(code ? code : EXIT_FAILURE);
 }
 
 bool job_attached(void)

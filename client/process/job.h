@@ -14,9 +14,6 @@
 int job_attach(void);
 /* Leaves in order: the daemon has taken everything this rank sent when it returns. */
 void job_detach(void);
-/* Ends the whole job with this exit code; does not return. `text` (may be NULL) is what mpiexec
- * prints. */
-_Noreturn void job_abort(int code, const char *text);
 
 bool job_attached(void);
 int job_size(void);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/client.h"
+#include "client/transport/end.h"
 
 static struct phase_state phase_first;
 struct phase_state *phase_here = &phase_first;
@@ -33,11 +34,13 @@ void phase_refuse(const char *function)
 {
     if (phase_now() == PHASE_ACTIVE)
         return;
+    char text[128];
+    snprintf(text, sizeof text, "%s was called %s", function,
+             phase_now() == PHASE_BEFORE ? "before MPI_Init"
+                                         : "after MPI_Finalize and the last session");
     fflush(stdout);
-    fprintf(stderr, "motet: %s was called %s\n", function,
-            phase_now() == PHASE_BEFORE ? "before MPI_Init"
-                                        : "after MPI_Finalize and the last session");
+    fprintf(stderr, "motet: %s\n", text);
     /* No communicator and no error handler exists: as with MPI_ERRORS_ARE_FATAL the process ends,
      * and the launcher ends the job (MPI-5.0 section 9.3). */
-    exit(EXIT_FAILURE);
+    end_job(EXIT_FAILURE, text);
 }

@@ -32,7 +32,7 @@ static inline enum phase phase_now(void)
     return (enum phase)phase_here->now;
 }
 
-/* Ends the process with a message when `function` was called too early or too late. Returns when
+/* Ends the job with a message when `function` was called too early or too late. Returns when
  * called in PHASE_ACTIVE. */
 void phase_refuse(const char *function);
 

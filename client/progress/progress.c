@@ -10,6 +10,7 @@
  */
 #include "client/progress/progress.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "client/client.h"
 #include "client/process/job.h"
 #include "client/progress/vci.h"
+#include "client/transport/end.h"
 #include "client/transport/transport.h"
 
 /* Polls before the first yield when not crowded: 2 to 3 us, ten times what a rank of this node
@@ -58,8 +60,7 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient)
     for (int i = 0; i < progress_here->n_pollers; i++)
         if (progress_here->pollers[i].poll == poll)
             return;
-    if (progress_here->n_pollers == PROGRESS_MAX_POLLERS)
-        abort(); /* a table that one of our own modules outgrew */
+    assert(progress_here->n_pollers < PROGRESS_MAX_POLLERS);
     progress_here->pollers[progress_here->n_pollers].poll = poll;
     progress_here->pollers[progress_here->n_pollers].impatient = impatient;
     progress_here->pollers[progress_here->n_pollers++].n_active = n_active;
@@ -232,7 +233,7 @@ void progress_sleep(struct progress_wait *w)
     if (clock_now_ns() - before_ns > SLEEP_PIECE_NS / 2 && !transport_alive()) {
         fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n",
                 transport_here->world_rank);
-        _Exit(EXIT_FAILURE);
+        end_job(EXIT_FAILURE, NULL);
     }
     atomic_store_explicit(&me->waiting, 0, memory_order_relaxed);
 }

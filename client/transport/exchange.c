@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "client/client.h"
+#include "client/transport/end.h"
 
 #define AHEAD 8u /* entries that are fetched for writing ahead of their use, as for rings */
 #define LINE  64u
@@ -118,8 +119,8 @@ void exchange_close(struct exchange *x)
     if (unread) {
         uint32_t *readers = malloc(x->n_members * sizeof *readers);
         if (!readers)
-            abort(); /* some bytes; without them a late reader would see another communicator's data
-                      */
+            /* Without the list a late reader would see another communicator's data. */
+            end_no_memory(__func__, "the list of late readers", x->n_members * sizeof *readers);
         for (uint32_t i = 0; i < x->n_members; i++)
             readers[i] =
                 (uint32_t)(((size_t)((char *)x->cells[i] - (char *)cell_of(x->slot, x->row, 0))) /

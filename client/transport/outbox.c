@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "client/transport/end.h"
+
 int outbox_init(struct outbox *box, uint32_t vci)
 {
     uint32_t n = transport_here->n_local + (vci == 0 ? transport_here->n_channels : 0);
@@ -32,7 +34,7 @@ static void make_ready(struct outbox *box, uint32_t idx, void *ring, const struc
     uint32_t *data_end = calloc(shape->n_slots, sizeof *data_end);
 
     if (!data_end)
-        abort(); /* a few KiB at the first message to a peer: nothing can be said without them */
+        end_no_memory(__func__, "the first message to a peer", shape->n_slots * sizeof *data_end);
     ring_producer_init(&box->producers[idx], ring, shape, data_end, bell);
     box->ready[idx] = true;
 }

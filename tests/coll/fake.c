@@ -25,6 +25,7 @@
 #include "client/progress/progress.h"
 #include "client/progress/request.h"
 #include "client/progress/status.h"
+#include "client/transport/end.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -154,10 +155,17 @@ void job_detach(void)
 {
 }
 
-_Noreturn void job_abort(int code, const char *text)
+_Noreturn void end_job(int code, const char *text)
 {
     fprintf(stderr, "rank %d: abort: %s\n", own_rank, text ? text : "");
     _exit(code ? code : 1);
+}
+
+_Noreturn void end_no_memory(const char *function, const char *what, size_t n_bytes)
+{
+    fprintf(stderr, "rank %d: %s: no memory for %s, %zu bytes\n", own_rank, function, what,
+            n_bytes);
+    end_job(1, "no memory");
 }
 
 bool job_attached(void)

@@ -7,6 +7,7 @@
 #include "client/p2p/p2p.h"
 #include "client/process/job.h"
 #include "client/progress/vci.h"
+#include "client/transport/end.h"
 #include "client/transport/exchange.h"
 
 #include <stdlib.h>
@@ -91,7 +92,9 @@ static void open_rows(struct comm *comm)
                                      (uint32_t)c->n_members, locals, (uint32_t)c->my_member);
     free(locals);
     if (!c->rows[0] || !c->rows[1])
-        abort(); /* a few hundred bytes; the other members count on this one */
+        /* The other members count on this one. */
+        end_no_memory(__func__, "a communicator's collectives within the node",
+                      (size_t)c->n_members * (sizeof *locals + 2 * sizeof(void *)));
 }
 
 void shared_close(struct coll_comm *c)
