@@ -137,7 +137,7 @@ class Binding:
             return [('', f'check_types({quoted}, {name}, {self.array_length(p)}, {committed}, {counts})')]
         if k in LISTS and p.args:
             return [(f'!{name} && {self.array_length(p)} > 0', f'check_null_pointer({self.bad_argument}, {quoted})')]
-        if k == 'ptr' and p.direction == '>' or k in ('fn', 'widefn') and not p.optional:
+        if (k == 'ptr' and p.direction == '>') or (k in ('fn', 'widefn') and not p.optional):
             return [self.null_check(p)]
         if k in ('string', 'status') and not p.optional and not (k == 'status' and p.direction == '>'):
             return [self.null_check(p)]
@@ -215,8 +215,8 @@ class Binding:
         other checks, for it needs counts, displacements and types that are good."""
         sides = self.function.of_kind('cbuf') + self.function.of_kind('buf')
         in_place = next((p for p in sides if 'inplace' in p.args), None)
-        if len(sides) != 2 or not in_place or not self.comm or sides[0].args[:2] == sides[1].args[:2] and 'each' not in sides[0].args and \
-                sides[0].args[1:2]:
+        if len(sides) != 2 or not in_place or not self.comm or (sides[0].args[:2] == sides[1].args[:2] and 'each' not in sides[0].args and \
+                sides[0].args[1:2]):
             return []
         send, recv = sides
         terms = list(dict.fromkeys(['!o_%s->remote_group' % self.comm.name] + self.conditions(send) + self.conditions(recv) +
@@ -310,7 +310,7 @@ class Binding:
         if self.function.has('tool'):
             return 'err'
         if self.function.get('errors') == 'file' or (self.context and self.context.kind == 'file'):
-            return f'check_raise_file(err, function)'
+            return 'check_raise_file(err, function)'
         if self.function.has('errors'):
             return f'check_raise_with(o_{self.function.get("errors")}, err, function)'
         if self.context and self.context.kind == 'comm':
@@ -457,7 +457,7 @@ class Binding:
 
     def needs_root(self):
         """Whether any check asks at_root."""
-        return self.root and any('inplace' in p.args or 'at_root' in self.conditions(p) and self.check_lines(p)
+        return self.root and any('inplace' in p.args or ('at_root' in self.conditions(p) and self.check_lines(p))
                                  for p in self.parameters)
 
 

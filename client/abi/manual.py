@@ -193,13 +193,13 @@ def errors_of(function, text):
                                 'info': 'info object', 'errhandler': 'error handler', 'win': 'window'}.get(p.kind, p.kind)
             found.setdefault(CLASS_OF_HANDLE[p.kind], []).append(f'{p.name} {words}')
         elif p.kind in ERRORS_OF_KIND and not p.direction:
-            if p.kind in ('buf', 'cbuf') and not p.args or p.kind == 'string' and p.optional:
+            if (p.kind in ('buf', 'cbuf') and not p.args) or (p.kind == 'string' and p.optional):
                 continue
             error, words = ERRORS_OF_KIND[p.kind]
             found.setdefault(error, []).append(f'{p.name} {words}')
         elif (p.kind in INTS or p.kind in SCALARS or p.kind in ('string', 'ptr')) and p.direction and not p.optional:
             found.setdefault('ARG', []).append(f'{p.name} is a null pointer')
-        elif p.kind in LISTS and p.args or p.kind in ('fn', 'widefn') and not p.optional:
+        elif (p.kind in LISTS and p.args) or (p.kind in ('fn', 'widefn') and not p.optional):
             found.setdefault('ARG', []).append(f'{p.name} is a null pointer')
     for p in function.of_kind('buf'):
         if len(p.args) == 2 and any(q.args == p.args + ['inplace'] for q in function.of_kind('cbuf')):

@@ -76,7 +76,7 @@ static void compare_clocks(json_t *rows, int64_t asked_ms, int64_t answered_ms)
         if (off >= -CLOCK_SLACK_MS && off <= CLOCK_SLACK_MS)
             continue;
         n_off++;
-        human_duration((off < 0 ? -off : off) > INT64_MAX / CLOCK_NS_PER_MS
+        human_duration((off < 0 ? -off : off) > INT64_MAX / (int64_t)CLOCK_NS_PER_MS
                            ? INT64_MAX
                            : (off < 0 ? -off : off) * CLOCK_NS_PER_MS,
                        text);

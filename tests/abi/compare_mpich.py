@@ -72,8 +72,8 @@ def callbacks_of(text):
 
 def types_of(text):
     """Names that typedefs declare, those of function types excepted."""
-    return set(re.findall(r'\b(MPI_\w+)\s*;', ' '.join(re.findall(r'typedef[^;{]*(?:\{[^}]*\}([^;]*;)|;)', text)))) | {
-        name for name in re.findall(r'typedef[^;{}()]*\b(MPI_\w+)\s*;', text)}
+    return set(re.findall(r'\b(MPI_\w+)\s*;', ' '.join(re.findall(r'typedef[^;{]*(?:\{[^}]*\}([^;]*;)|;)', text)))) | set(
+        re.findall(r'typedef[^;{}()]*\b(MPI_\w+)\s*;', text))
 
 
 def constants_of(text):

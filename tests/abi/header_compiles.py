@@ -18,7 +18,7 @@ def program(header):
     """A program that uses every constant and takes the address of every function."""
     with open(header, encoding='ascii') as file:
         text = file.read()
-    macros = [m for m in re.findall(r'^#define (MPI_\w+) \S', text, re.M)]
+    macros = list(re.findall(r'^#define (MPI_\w+) \S', text, re.M))
     functions = sorted(set(re.findall(r'\b(P?MPI_\w+)\(', re.sub(r'typedef[^;]*;', '', text, flags=re.S))))
     lines = ['#include "mpi.h"', '#include "mpi.h"', 'typedef void (*any_function)(void);', 'int main(void)', '{',
              '    any_function functions[] = {']

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from harness import stage
 
 HOSTS = ['a1', 'a2', 'm1', 'c1', 'c2']  # two ranks each, in turn: four on the left, two in the middle, four on the right

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from harness import lab as harness_lab
 from harness import stage
 

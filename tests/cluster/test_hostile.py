@@ -5,6 +5,7 @@ import os
 import time
 
 import pytest
+
 from harness import lab as harness_lab
 from harness import stage
 

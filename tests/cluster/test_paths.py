@@ -4,6 +4,7 @@ once and unchanged, as long as some way is left."""
 import time
 
 import pytest
+
 from harness import lab as harness_lab
 
 MIB64 = 64 << 20

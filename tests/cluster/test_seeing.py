@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+
 from harness import lab as harness_lab
 from harness import schema
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that check their own results, over every example cluster: the plainest statement of what Motet is for."""
 import pytest
+
 from harness import lab as harness_lab
 
 # Four hosts as far from one another as the topology has them.

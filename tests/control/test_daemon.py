@@ -197,7 +197,7 @@ class Jobs(unittest.TestCase):
     def test_spawner_dies(self):
         p = self.d.start(2, "sh", "-c", "echo $$; exec sleep 60")
         pids = [int(p.stdout.readline()) for _ in range(2)]
-        spawner = [c for c in self.d.children()][0]
+        spawner = next(iter(self.d.children()))
         os.kill(spawner, signal.SIGKILL)
         _, err = p.communicate(timeout=LIMIT)
         self.assertIn(b"spawner", err)

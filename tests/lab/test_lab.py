@@ -10,6 +10,7 @@ import textwrap
 import time
 
 import pytest
+
 from harness import lab as harness_lab
 from harness import stage
 

@@ -8,7 +8,6 @@ import sys
 import time
 
 import pytest
-
 from conftest import alive, program, wait_until
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "proto"))

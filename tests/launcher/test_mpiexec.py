@@ -10,8 +10,8 @@ import sys
 import time
 
 import pytest
-
 from conftest import alive, program, wait_until
+
 from protocol import Peer
 
 JOB = 0xABCDEF0123456789

@@ -7,8 +7,8 @@ import subprocess
 import threading
 
 import pytest
-
 from conftest import alive, program, wait_until
+
 from protocol import HEADER, Peer
 
 JOB = 0x1234

@@ -6,6 +6,7 @@ a line is refused as soon as MPICH agrees with us."""
 import os
 
 import pytest
+
 from harness import inputs, stage
 
 # The testlist: program, chapter, sources, arguments, ranks on MPICH.

@@ -4,6 +4,7 @@ import re
 import socket
 
 import pytest
+
 from harness import inputs, stage
 
 PROGRAMS = [('hello',), ('ring', 1), ('heat2d', 120, 60), ('heat2d', 97, 31), ('farm', 50000, 60), ('bigmsg', 8 << 20),

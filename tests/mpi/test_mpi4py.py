@@ -5,6 +5,7 @@ import re
 import socket
 
 import pytest
+
 from harness import inputs
 
 FAR = ['a1', 'c1', 'a2', 'c2']

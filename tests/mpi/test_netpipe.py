@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from harness import inputs
 
 MAX_BYTES = 1 << 20

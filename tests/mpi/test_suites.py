@@ -4,6 +4,7 @@ import os
 import sys
 
 import pytest
+
 from harness import inputs, stage
 
 SUITES = os.path.join(stage.ROOT, 'tests', 'suites')

@@ -61,12 +61,12 @@ class Mutant:
                          f'moved, and {len(hits)} places below {path.parts[0]}/ read so')
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def text_of(path):
     return path.read_text(encoding='utf-8')
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def sources(folder):
     return [path for path in sorted(folder.rglob('*')) if path.suffix in SOURCES and path.is_file()]
 
@@ -79,7 +79,7 @@ def find(text, old, function):
     pattern = re.compile(edge_before + r'\s+'.join(map(re.escape, words)) + edge_after)
     spans = [match.span() for match in pattern.finditer(text)]
     if function and spans:
-        bodies = [body for body in function_spans(text, function)]
+        bodies = list(function_spans(text, function))
         spans = [span for span in spans if any(first <= span[0] and span[1] <= end for first, end in bodies)]
     return spans
 

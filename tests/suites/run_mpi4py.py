@@ -244,7 +244,7 @@ def run_place(place, tools, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
-    parser.add_argument('--places', nargs='+', choices=PLACES, default=list(PLACES), 
+    parser.add_argument('--places', nargs='+', choices=PLACES, default=list(PLACES),
                         help='ranks on one node; two (nodes); three (networks)')
     parser.add_argument('--deadline', type=float, default=DEADLINE_S, help='seconds for each run (default: %(default)s)')
     parser.add_argument('--again', action='store_true', help="run MPICH even if its results are known")

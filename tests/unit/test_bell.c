@@ -47,6 +47,20 @@ static void bits_are_taken_once(void **state)
     assert_true(bell_collect(&bell, 7) == 1ull << 63);
 }
 
+/* A word may be shared by consumers: each takes the bits of its own rings. */
+static void bits_of_others_stay(void **state)
+{
+    (void)state;
+    for (uint32_t bit = 0; bit < 6; bit++) {
+        struct bell_ref ref = {.bell = &bell, .bit = bit, .event_fd = -1};
+        bell_notify(&ref, &is_active);
+    }
+    assert_true(bell_collect_of(&bell, 0, 0x0f) == 0x0f);
+    assert_true(bell_collect_of(&bell, 0, 0x0f) == 0);
+    assert_true(bell_collect_of(&bell, 0, 0xf0) == 0x30);
+    assert_true(bell_collect(&bell, 0) == 0);
+}
+
 static void active_rings_do_not_ring(void **state)
 {
     (void)state;
@@ -72,6 +86,7 @@ static void only_the_first_producer_writes_the_event(void **state)
     bell_notify(&ref, &is_active);
     bell_notify(&ref, &is_active);
     assert_int_equal(atomic_load(&bell.sleeping), 0);
+    bell_wake(&ref); /* a producer that saw the sleeper, but came second */
     assert_int_equal(read(event, &value, sizeof value), sizeof value);
     assert_int_equal(value, 1);
     bell_sleep_end(&bell);
@@ -144,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(bits_are_taken_once, clean),
+        cmocka_unit_test_setup(bits_of_others_stay, clean),
         cmocka_unit_test_setup(active_rings_do_not_ring, clean),
         cmocka_unit_test_setup(only_the_first_producer_writes_the_event, clean),
         cmocka_unit_test_setup(sleep_ends_with_its_time, clean),

@@ -264,6 +264,13 @@ static void hostile_head_is_ignored(void **state)
         assert_false(put(&f, 8, 500));
         assert_int_equal(f.p.head_seen, 0);
     }
+    /* Nor is it one that is ahead of the tail by less than a ring. */
+    atomic_store(&f.c.shared->head, 8);
+    assert_true(ring_make_room(&f.p, 500));
+    assert_int_equal(f.p.head_seen, 8);
+    atomic_store(&f.c.shared->head, 11);
+    assert_false(ring_make_room(&f.p, 500));
+    assert_int_equal(f.p.head_seen, 8);
     /* The truth is believed again. */
     atomic_store(&f.c.shared->head, 8);
     assert_true(put(&f, 8, 500));

@@ -175,6 +175,9 @@ static void bad_shapes_are_refused(void **state)
     REFUSED(s.n_networks = SEGMENT_MAX_NETWORKS + 1);
     REFUSED(s.board_records = 63);
     REFUSED(s.board_records = (1u << 20) + 1);
+    REFUSED(s.n_vcis = 0);
+    REFUSED(s.n_vcis = SEGMENT_MAX_VCIS + 1);
+    REFUSED(s.n_local = 64; s.n_world = 64; s.n_vcis = 8); /* 514 rings, and a bell has 512 bits */
     REFUSED(s.local.n_slots = 0);
     REFUSED(s.local.n_slots = 2);
     REFUSED(s.local.n_slots = 12);
@@ -192,10 +195,40 @@ static void bell_has_a_bit_for_every_ring(void **state)
     assert_true(SEGMENT_MAX_LOCAL + HOP_MAX_CHANNELS <= BELL_MAX_RINGS);
     assert_int_equal(sizeof(((struct bell *)NULL)->rung) * 8, BELL_MAX_RINGS);
     assert_int_equal(offsetof(struct bell, rung) % 64, 0);
+    /* A bit for each ring to a rank, and no other ring has it. */
+    const struct segment_shape s = shape_of(8, 2, 4, 2);
+    bool taken[BELL_MAX_RINGS] = {0};
+    for (uint32_t vci = 0; vci < s.n_vcis; vci++) {
+        uint32_t n = s.n_local + (vci == 0 ? s.n_channels : 0);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t bit = segment_first_bit(&s, vci) + i;
+            assert_in_range(bit, 0, segment_first_bit(&s, s.n_vcis) - 1);
+            assert_false(taken[bit]);
+            taken[bit] = true;
+        }
+    }
     /* What different threads write lies on different lines. */
     assert_int_equal(offsetof(struct ring_shared, active) - offsetof(struct ring_shared, head), 64);
     assert_int_equal(offsetof(struct ring_shared, slots) % 64, 0);
     assert_int_equal(offsetof(struct segment_rank, state) % 64, 0);
+}
+
+/* Two builds of one version agree on where things are. */
+static void rings_lie_by_vci_producer_and_consumer(void **state)
+{
+    const struct segment_shape s = shape_of(8, 2, 4, 2);
+    struct segment_layout l;
+    char *base = (char *)0x100000000;
+    (void)state;
+
+    segment_layout(&s, &l);
+    char *first = base + l.local_off;
+    assert_ptr_equal(segment_local_ring(base, &l, 0, 0, 0), first);
+    assert_ptr_equal(segment_local_ring(base, &l, 0, 0, 1), first + l.local_stride);
+    assert_ptr_equal(segment_local_ring(base, &l, 0, 1, 0), first + 4 * l.local_stride);
+    assert_ptr_equal(segment_local_ring(base, &l, 1, 0, 0), first + 16 * l.local_stride);
+    assert_ptr_equal(segment_up_ring(base, &l, 1, 0), base + l.up_off + 2 * l.up_stride);
+    assert_ptr_equal(segment_down_ring(base, &l, 0, 1), base + l.down_off + l.down_stride);
 }
 
 static void hop_words_keep_their_fields(void **state)
@@ -227,6 +260,7 @@ int main(void)
         cmocka_unit_test(defaults_pass_their_own_check),
         cmocka_unit_test(bad_shapes_are_refused),
         cmocka_unit_test(bell_has_a_bit_for_every_ring),
+        cmocka_unit_test(rings_lie_by_vci_producer_and_consumer),
         cmocka_unit_test(hop_words_keep_their_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

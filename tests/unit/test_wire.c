@@ -115,6 +115,10 @@ static void reasons_are_told_apart(void **state)
     h.reserved1 = 1;
     wire_seal(&h);
     assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_TYPE);
+    h = sealed(10);
+    h.reserved2 = 1;
+    wire_seal(&h);
+    assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_TYPE);
 }
 
 static void every_reason_has_a_text(void **state)

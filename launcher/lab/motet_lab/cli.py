@@ -19,8 +19,8 @@
 import argparse
 import json
 import os
-import signal
 import shutil
+import signal
 import sys
 import time
 

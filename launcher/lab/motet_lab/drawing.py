@@ -42,7 +42,7 @@ def draw(cluster, cuts=(), dead=()):
         for node, column in zip(network.nodes, on):
             row[column] = 'x' if (node.name, network.name) in cuts else 'o'
         # A column that merely passes a network that the node is not on: shown going through.
-        for node, column in zip(cluster.nodes, columns):
+        for _node, column in zip(cluster.nodes, columns):
             if row[column] == '+':
                 row[column] = '|'
         text = '  ' + network.name

@@ -35,7 +35,9 @@ def setns(descriptor, flags):
 
 
 def mount(source, target, kind, flags=0, data=None):
-    encode = lambda text: None if text is None else text.encode()
+    def encode(text):
+        return None if text is None else text.encode()
+
     _call('mount', encode(source), encode(target), encode(kind), ctypes.c_ulong(flags), encode(data))
 
 

@@ -125,7 +125,7 @@ class NodeProcess:
 
         try:
             self.daemon = subprocess.Popen([self.motetd, '--config', CONFIG_FILE], stdin=subprocess.DEVNULL, stdout=log,
-                                           stderr=log, close_fds=True, preexec_fn=enter)
+                                           stderr=log, close_fds=True, preexec_fn=enter)  # noqa: PLW1509 (this process has one thread)
         finally:
             os.close(log)
         self.daemon_end = None
