@@ -190,7 +190,7 @@ void port_block_done(struct port *port, uint32_t block, int error)
         pool_give(&port->pool, block);
         break;
     case BLOCK_FREE:
-        assert(!"a free block came home");
+        assert(false && "a free block came home");
         break;
     }
 }

@@ -11,7 +11,7 @@ import pytest
 from conftest import alive, program, wait_until
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "proto"))
-import status_views  # noqa: E402
+import status_views
 
 PYTHON = sys.executable
 
