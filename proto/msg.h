@@ -28,7 +28,7 @@ struct msg_rts {
     uint64_t address;  /* in the sender's memory, with MSG_RTS_SAME_NODE */
     uint32_t transfer; /* the sender's number */
     uint32_t flags;
-    uint32_t record; /* index + 1 of the sender's queue record, for joint copying; 0: none */
+    uint32_t record; /* index + 1 of the sender's queue record, for cooperative copy; 0: none */
     uint32_t reserved;
 };
 static_assert(sizeof(struct msg_rts) == 32, "fits into a slot");

@@ -33,12 +33,12 @@ struct queue_record {
     int32_t peer_world;     /* world rank of the peer, -1 unknown */
     uint32_t call;          /* enum queue_call: what the rank waits in */
     /* Large messages between ranks of one node are copied by both sides at once, chunk by chunk
-     * (client/p2p/joint.c). Set by the sender before the announcement, then by whoever the comment
+     * (client/p2p/coop.c). Set by the sender before the announcement, then by whoever the comment
      * names; the daemon does not look at them. */
     _Atomic uint64_t
-        joint_target; /* address of the buffer in the receiver's memory, 0: not yet; receiver */
-    _Atomic uint32_t joint_next; /* next chunk that nobody has taken; both */
-    _Atomic uint32_t joint_done; /* chunks that the sender has finished, or JOINT_FAILED; sender */
+        coop_target; /* address of the buffer in the receiver's memory, 0: not yet; receiver */
+    _Atomic uint32_t coop_next; /* next chunk that nobody has taken; both */
+    _Atomic uint32_t coop_done; /* chunks that the sender has finished, or COOP_FAILED; sender */
 };
 static_assert(sizeof(struct queue_record) == 64, "a record is one cache line");
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine: all that the point-to-point layer keeps for one vci (client/progress/vci.h): rings,
- * match tables, peers, transfers, rendezvous, records on the board. Whoever calls anything that
- * takes an engine, or a transfer, peer or message of it, holds the vci's lock.
+ * The engine: what every module of the point-to-point layer uses of one vci
+ * (client/progress/vci.h): rings, match tables, peers, transfers, queue records. The protocols'
+ * own state lies around it (protocols.h). Whoever calls anything that takes an engine, or a
+ * transfer, peer or message of it, holds the vci's lock.
  *
  * Engine 0 talks to every rank, the others only to ranks of this node.
  */
@@ -14,58 +15,43 @@
 #include "base/list.h"
 #include "client/object/comm.h"
 #include "client/p2p/match.h"
+#include "client/p2p/record.h"
 #include "client/progress/request.h"
 #include "client/progress/vci.h"
 #include "client/transport/transport.h"
 
 struct peer;
-struct pool_chunk;
-struct rendezvous_number;
 struct transfer;
+struct transfer_chunk;
 
 struct engine {
     struct vci *vci;
     struct inbox inbox;
     struct outbox outbox;
     struct match match;
-    struct peer **peers; /* by world rank; NULL until the first message */
+    struct record_set records;
 
-    /* outbound.c: peers with something waiting; their number, and that of the transfers in the
-     * lists of rendezvous.c. */
-    struct list busy_peers;
+    /* What waits for something that comes without a message to it (room in a ring, other grants):
+     * peers in `busy_peers` and transfers in the lists of rendezvous.h. While there is any, the
+     * engine's turn looks after them and nobody sleeps for long. */
     int n_waiting;
+
+    /* peer.c */
+    struct peer **peers;    /* by world rank; NULL until the first message */
+    struct list busy_peers; /* those with a backlog */
+
+    /* transfer.c */
+    struct transfer_chunk *chunks;
+    struct transfer *free_transfers; /* linked through `buffer.base` */
+    size_t transfer_bytes;           /* with what the protocols add to one */
+    struct list unshown;             /* blocking receives that have no record yet */
 
     struct request sent; /* request_init_sent */
     bool shares_sent;
 
-    /* transfer.c */
-    struct pool_chunk *chunks;
-    struct transfer *free_transfers; /* linked through `buffer.base` */
-
-    /* rendezvous.c */
-    struct rendezvous_number *numbers;
-    uint32_t n_numbers, max_numbers, first_free_number;
-    struct list sending;  /* sends with granted bytes left */
-    struct list starving; /* receives that wait for budget */
-    uint64_t budget_used;
-
-    /* joint.c */
-    struct list offers;  /* sends */
-    struct list joining; /* receives that wait for the sender's last chunks */
-    int n_offers, n_joining;
-
-    /* board.c: indices of records that were used and given back; blocking receives that may enter
-     * the board. */
-    uint32_t *returned, n_returned, max_returned;
-    struct list deferred;
-
-    /* Added to the rank's counters when it waits; vci 0 counts there at once. */
+    /* Added to the rank's counters when it waits; those of vci 0 count there at once. */
     uint64_t sent_msgs, sent_bytes, recv_msgs, recv_bytes, rendezvous_out, rendezvous_in;
 };
-
-/* Makes the engines of all vcis. 0 or MPI_ERR_NO_MEM. */
-int engine_init(void);
-void engine_deinit(void);
 
 static inline struct engine *engine_of(const struct comm *comm)
 {
@@ -80,6 +66,51 @@ static inline void engine_enter(struct engine *e)
 static inline void engine_leave(struct engine *e)
 {
     vci_give(e->vci);
+}
+
+/* Adds a message that no receive waits for, and shows it. */
+static inline void engine_add_unexpected(struct engine *e, struct unexpected *u)
+{
+    match_add_unexpected(&e->match, u);
+    struct queue_record *r = record_begin(&e->records, &u->record);
+    if (!r)
+        return;
+    r->context = u->match.context;
+    r->peer = u->match.source;
+    r->tag = u->match.tag;
+    r->bytes = (uint64_t)u->bytes;
+    r->done_bytes = 0;
+    r->peer_world = (int32_t)u->src_world;
+    record_publish(r, QUEUE_UNEXPECTED);
+}
+
+/* One writer: plain read, relaxed store. */
+static inline void engine_add(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+static inline void engine_count_sent(struct engine *e, uint64_t bytes)
+{
+    if (__builtin_expect(e->vci->index != 0, 0)) {
+        e->sent_msgs++;
+        e->sent_bytes += bytes;
+        return;
+    }
+    engine_add(&transport_here->me->sent_msgs, 1);
+    engine_add(&transport_here->me->sent_bytes, bytes);
+}
+
+static inline void engine_count_received(struct engine *e, uint64_t bytes)
+{
+    if (__builtin_expect(e->vci->index != 0, 0)) {
+        e->recv_msgs++;
+        e->recv_bytes += bytes;
+        return;
+    }
+    engine_add(&transport_here->me->recv_msgs, 1);
+    engine_add(&transport_here->me->recv_bytes, bytes);
 }
 
 #endif

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "client/p2p/transfer.h"
-
 #define FIRST_BUCKETS 256u
 
 static uint32_t hash(uint32_t context, int32_t source, int32_t tag)
@@ -101,31 +99,27 @@ static uint32_t *wildcard_count(struct match *m, const struct match_node *node)
     return node->tag == MPI_ANY_TAG ? &m->n_any_tag : NULL;
 }
 
-void match_post(struct match *m, struct transfer *recv)
+void match_post(struct match *m, struct match_node *recv)
 {
-    uint32_t *n;
+    uint32_t *n = wildcard_count(m, recv);
 
-    recv->match.context = recv->context;
-    recv->match.source = recv->rank;
-    recv->match.tag = recv->tag;
-    n = wildcard_count(m, &recv->match);
     if (n)
         ++*n;
-    table_add(m, &m->posted, &recv->match);
+    table_add(m, &m->posted, recv);
     recv->posted = true;
 }
 
-void match_unpost(struct match *m, struct transfer *recv)
+void match_unpost(struct match *m, struct match_node *recv)
 {
-    uint32_t *n = wildcard_count(m, &recv->match);
+    uint32_t *n = wildcard_count(m, recv);
 
     if (n)
         --*n;
-    table_remove(&m->posted, &recv->match);
+    table_remove(&m->posted, recv);
     recv->posted = false;
 }
 
-struct transfer *match_arrived(struct match *m, uint32_t context, int32_t source, int32_t tag)
+struct match_node *match_arrived(struct match *m, uint32_t context, int32_t source, int32_t tag)
 {
     struct match_node *best = table_find(&m->posted, context, source, tag);
 
@@ -143,14 +137,13 @@ struct transfer *match_arrived(struct match *m, uint32_t context, int32_t source
     }
     if (!best)
         return NULL;
-    struct transfer *recv = list_entry(best, struct transfer, match);
     if (__builtin_expect(m->n_any_source + m->n_any_tag + m->n_any_both > 0, 0)) {
-        match_unpost(m, recv);
-        return recv;
+        match_unpost(m, best);
+        return best;
     }
     table_remove(&m->posted, best);
-    recv->posted = false;
-    return recv;
+    best->posted = false;
+    return best;
 }
 
 void match_add_unexpected(struct match *m, struct unexpected *u)

@@ -22,14 +22,16 @@
 
 struct transfer;
 
+/* The receive's or message's place in a table. Its owner fills in the key. */
 struct match_node {
-    struct list bucket; /* in the hash table */
-    struct list
-        arrival;    /* unexpected messages: in the list of the context's hash class, oldest first */
-    uint64_t stamp; /* order of posting or arrival */
+    struct list bucket;  /* in the hash table */
+    struct list arrival; /* unexpected messages: in the list of the context's hash class, oldest
+                            first */
+    uint64_t stamp;      /* order of posting or arrival */
     uint32_t context;
-    int32_t source;
-    int32_t tag;
+    int32_t source; /* of a receive also MPI_ANY_SOURCE */
+    int32_t tag;    /* of a receive also MPI_ANY_TAG */
+    bool posted;    /* a receive that is in the table */
 };
 
 enum unexpected_kind {
@@ -74,11 +76,11 @@ int match_init(struct match *m);
 void match_deinit(struct match *m);
 
 /* Posts a receive. */
-void match_post(struct match *m, struct transfer *recv);
+void match_post(struct match *m, struct match_node *recv);
 /* Takes a posted receive back (cancel). */
-void match_unpost(struct match *m, struct transfer *recv);
+void match_unpost(struct match *m, struct match_node *recv);
 /* The receive that takes this message, taken off the table, or NULL. */
-struct transfer *match_arrived(struct match *m, uint32_t context, int32_t source, int32_t tag);
+struct match_node *match_arrived(struct match *m, uint32_t context, int32_t source, int32_t tag);
 
 /* Adds an unexpected message. */
 void match_add_unexpected(struct match *m, struct unexpected *u);

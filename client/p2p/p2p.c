@@ -1,143 +1,126 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/p2p/p2p.h"
 
+#include <stdlib.h>
+
 #include "client/object/err.h"
+#include "client/p2p/inbound.h"
 #include "client/p2p/outbound.h"
-#include "client/p2p/transfer.h"
+#include "client/p2p/protocols.h"
+
+/* ---- the turn of an engine ---- */
+
+static int p2p_poll(struct vci *vci)
+{
+    struct engine *e = vci->engine;
+    struct protocols *all = protocols_of(e);
+    int n = e->inbox.rings ? inbox_poll(&e->inbox) : 0;
+
+    if (e->n_waiting > 0)
+        n += rendezvous_poll(&all->rendezvous) + outbound_poll(e);
+    if (__builtin_expect(all->coop.n_joining + all->coop.n_offers > 0, 0))
+        n += coop_poll(&all->coop);
+    return n;
+}
+
+static bool p2p_has_news(struct vci *vci)
+{
+    return vci->engine->inbox.rings && inbox_has_news(&vci->engine->inbox);
+}
+
+/* The sender of a cooperative copy does not ring when its last chunk is done, and nobody rings for
+ * room in a ring. */
+static bool p2p_impatient(struct vci *vci)
+{
+    return vci->engine->n_waiting > 0 || protocols_of(vci->engine)->coop.n_joining > 0;
+}
+
+/* Relaxed: the vci's lock is held, and the daemon wants no order. */
+static void p2p_count(_Atomic uint64_t *counter, uint64_t *n)
+{
+    engine_add(counter, *n);
+    *n = 0;
+}
+
+/* Shows the receives that have waited for long, and adds what the engine has counted to the rank's
+ * counters. */
+static void p2p_idle(struct vci *vci)
+{
+    struct engine *e = vci->engine;
+    struct segment_rank *me = transport_here->me;
+
+    transfer_show_late(e);
+    p2p_count(&me->sent_msgs, &e->sent_msgs);
+    p2p_count(&me->sent_bytes, &e->sent_bytes);
+    p2p_count(&me->recv_msgs, &e->recv_msgs);
+    p2p_count(&me->recv_bytes, &e->recv_bytes);
+    p2p_count(&me->rendezvous_out, &e->rendezvous_out);
+    p2p_count(&me->rendezvous_in, &e->rendezvous_in);
+}
+
+static const struct vci_ops p2p_vci_ops = {
+    .poll = p2p_poll, .has_news = p2p_has_news, .impatient = p2p_impatient, .idle = p2p_idle};
+
+/* ---- set-up and end ---- */
+
+static int p2p_make_engine(struct vci *vci)
+{
+    struct protocols *all = calloc(1, sizeof *all);
+
+    if (!all)
+        return MPI_ERR_NO_MEM;
+    struct engine *e = vci->engine = &all->engine;
+    e->vci = vci;
+    e->shares_sent = request_init_sent(&e->sent, vci->index != 0 ? vci : NULL);
+    record_init(&e->records);
+    transfer_init(e, PROTOCOLS_TRANSFER_BYTES);
+    rendezvous_init(&all->rendezvous, e);
+    coop_init(&all->coop, &all->rendezvous);
+    if (match_init(&e->match) || peer_init(e))
+        return MPI_ERR_NO_MEM;
+    if (transport_here->base && (outbox_init(&e->outbox, vci->index) ||
+                                 inbox_init(&e->inbox, vci->index, inbound_message, e)))
+        return MPI_ERR_NO_MEM;
+    return MPI_SUCCESS;
+}
 
 int p2p_init(void)
 {
-    int err = vci_init(transport_here->base ? transport_here->layout.shape.n_vcis : 1);
+    uint32_t n = transport_here->base ? transport_here->layout.shape.n_vcis : 1;
+    int err = vci_init(n);
 
     if (err)
         return err;
-    return engine_init() ? err_set(MPI_ERR_NO_MEM, "no memory for the message queues")
-                         : MPI_SUCCESS;
+    for (uint32_t i = 0; !err && i < n; i++)
+        err = p2p_make_engine(&vci_here->table[i]);
+    vci_here->ops = &p2p_vci_ops;
+    return err ? err_set(MPI_ERR_NO_MEM, "no memory for the message queues") : MPI_SUCCESS;
+}
+
+static void p2p_free_engine(struct vci *vci)
+{
+    struct engine *e = vci->engine;
+
+    if (transport_here->base) {
+        p2p_idle(vci);
+        inbox_deinit(&e->inbox);
+        outbox_deinit(&e->outbox);
+    }
+    record_deinit(&e->records);
+    match_deinit(&e->match);
+    rendezvous_deinit(&protocols_of(e)->rendezvous);
+    inbound_deinit(e);
+    peer_deinit(e);
+    transfer_deinit(e);
+    request_deinit_sent(&e->sent);
+    free(protocols_of(e));
+    vci->engine = NULL;
 }
 
 void p2p_deinit(void)
 {
-    engine_deinit();
-}
-
-static int no_memory(void)
-{
-    return err_set(MPI_ERR_NO_MEM, "no memory for a request");
-}
-
-/* Blocks until the transfer is over. */
-static int wait_for(struct transfer *t, MPI_Status *status)
-{
-    return request_wait(&t->base, status);
-}
-
-static int send_slow(struct buffer message, struct envelope to, enum p2p_mode mode, bool sole)
-{
-    struct engine *e = engine_of(to.comm);
-
-    engine_enter(e);
-    struct transfer *t = transfer_new(TRANSFER_SEND, message, to, false);
-    if (t) {
-        t->mode = (uint8_t)mode;
-        t->blocking = true;
-        t->sole = sole;
-        transfer_start_send(t);
-    }
-    engine_leave(e);
-    return t ? wait_for(t, MPI_STATUS_IGNORE) : no_memory();
-}
-
-/* The short path: the message leaves at once, without a request, or nothing was done. */
-static inline bool send_short(const struct buffer *message, const struct envelope *to)
-{
-    if (__builtin_expect(to->rank < 0, 0))
-        return false;
-    uint32_t world = (uint32_t)comm_peers(to->comm)->procs[to->rank];
-    if (world == transport_here->world_rank)
-        return false;
-    struct engine *e = engine_of(to->comm);
-    engine_enter(e);
-    bool sent =
-        outbound_try_eager(peer_get(e, world), message, message->count * message->type->size,
-                           to->comm->context_id + to->context, to->comm->rank, to->tag);
-    engine_leave(e);
-    return sent;
-}
-
-int p2p_send(struct buffer message, struct envelope to, enum p2p_mode mode)
-{
-    if (__builtin_expect(mode != P2P_SYNCHRONOUS, 1) && send_short(&message, &to))
-        return MPI_SUCCESS;
-    return send_slow(message, to, mode, to.context == P2P_CONTEXT_USER);
-}
-
-int p2p_isend(struct buffer message, struct envelope to, enum p2p_mode mode,
-              struct request **ret_request)
-{
-    struct engine *e = engine_of(to.comm);
-
-    if (__builtin_expect(mode != P2P_SYNCHRONOUS && e->shares_sent, 1) &&
-        send_short(&message, &to)) {
-        *ret_request = &e->sent;
-        return MPI_SUCCESS;
-    }
-    engine_enter(e);
-    struct transfer *t = transfer_new(TRANSFER_SEND, message, to, false);
-    if (t) {
-        t->mode = (uint8_t)mode;
-        transfer_start_send(t);
-        transfer_left(t);
-        *ret_request = &t->base;
-    }
-    engine_leave(e);
-    return t ? MPI_SUCCESS : no_memory();
-}
-
-/* A receive is posted: `blocking` if the caller will wait inside the library. NULL: no memory. */
-static struct transfer *post(struct buffer room, struct envelope from, bool blocking)
-{
-    struct engine *e = engine_of(from.comm);
-
-    engine_enter(e);
-    struct transfer *t = transfer_new(TRANSFER_RECV, room, from, false);
-    if (t) {
-        t->blocking = blocking;
-        transfer_start_recv(t);
-        if (!blocking)
-            transfer_left(t);
-    }
-    engine_leave(e);
-    return t;
-}
-
-int p2p_recv(struct buffer room, struct envelope from, MPI_Status *status)
-{
-    struct transfer *t = post(room, from, true);
-
-    return t ? wait_for(t, status) : no_memory();
-}
-
-int p2p_irecv(struct buffer room, struct envelope from, struct request **ret_request)
-{
-    struct transfer *t = post(room, from, false);
-
-    if (!t)
-        return no_memory();
-    *ret_request = &t->base;
-    return MPI_SUCCESS;
-}
-
-int p2p_sendrecv(struct buffer message, struct envelope to, struct buffer room,
-                 struct envelope from, MPI_Status *status)
-{
-    /* A short message leaves first: posting the receive then costs the time in which the other
-     * side's is on its way. */
-    bool sent = send_short(&message, &to);
-    struct transfer *recv = post(room, from, true);
-
-    if (!recv)
-        return no_memory();
-    int send_err = sent ? MPI_SUCCESS : send_slow(message, to, P2P_STANDARD, false);
-    int recv_err = wait_for(recv, status);
-    return send_err ? send_err : recv_err;
+    vci_here->ops = NULL;
+    for (uint32_t i = 0; i < SEGMENT_MAX_VCIS; i++)
+        if (vci_here->table[i].engine)
+            p2p_free_engine(&vci_here->table[i]);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Point-to-point communication, as the layers above use it. The MPI functions themselves are in
- * send.c, recv.c, probe.c, persistent.c and buffered.c. Called with the library lock held, or with
- * that of the communicator's vci alone (client/progress/vci.h); blocking calls give it up between
- * polls.
+ * Point-to-point communication, as the layers above use it; the MPI functions are in send.c and
+ * mpi/. Called with the library lock held, or with that of the communicator's vci alone
+ * (client/progress/vci.h); blocking calls give it up between polls.
  *
- * Protocols (eager.c, rendezvous.c): up to 32 bytes ride in the ring's slot; up to the eager limit
- * of the way, in the ring's data area; larger ones are announced (RTS) and then read by the
- * receiver out of the sender's memory (same node) or pulled through the rings.
+ * Protocols: up to 32 bytes ride in the ring's slot; up to the eager limit of the way, in the
+ * ring's data area (eager.h); larger ones are announced (announce.h) and then read by the receiver
+ * out of the sender's memory (same node) or pulled through the rings (rendezvous.h).
  */
 #ifndef MOTET_CLIENT_P2P_P2P_H
 #define MOTET_CLIENT_P2P_P2P_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What this rank knows of each rank it talks to: the way, the order, the eager allowance, and what
- * waits for room. Made at the first message in either direction.
+ * waits for room. Made at the first message in either direction. Control messages (PULL, FINISHED,
+ * CREDIT) leave here.
  */
 #ifndef MOTET_CLIENT_P2P_PEER_H
 #define MOTET_CLIENT_P2P_PEER_H
@@ -10,15 +11,10 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "client/p2p/credit.h"
 #include "client/p2p/engine.h"
 #include "client/transport/transport.h"
 #include "proto/msg.h"
-
-/* Eager bytes a rank may have outstanding at another one before they find their receives. Bounds
- * what one rank can make another one hold; beyond it messages are announced only. */
-#define PEER_EAGER_ALLOWANCE (1u << 20)
-/* What an eager message costs beside its bytes: its record at the receiver. */
-#define PEER_EAGER_OVERHEAD 64u
 
 struct peer {
     struct engine *engine;
@@ -28,14 +24,13 @@ struct peer {
     uint32_t node;              /* of a remote peer */
     struct ring_producer *ring; /* of a local peer */
     uint32_t eager_limit;       /* bytes */
-    uint64_t eager_out;         /* allowance in use */
-    uint64_t eager_owed;        /* to be given back to the peer */
-    uint32_t order_out;         /* number of the next ordered message to a remote peer */
-    uint32_t order_in;          /* number expected from it */
-    struct list early;          /* struct early_message: arrived before their turn, by number */
-    struct list pending;        /* struct transfer.link: sends that wait for room, oldest first */
-    struct list control;        /* struct control_message that wait for room */
-    struct list busy;           /* in outbound's list while anything waits */
+    struct credit credit;
+    uint32_t order_out;          /* number of the next ordered message to a remote peer */
+    uint32_t order_in;           /* number expected from it */
+    struct list early;           /* inbound.c: what arrived before its turn, by number */
+    struct list backlog;         /* struct transfer.link: sends that wait for room, oldest first */
+    struct list control_backlog; /* struct control_message that wait for room */
+    struct list busy;            /* in engine.busy_peers while one of the two is not empty */
 };
 
 /* 0 or MPI_ERR_NO_MEM. */
@@ -64,6 +59,46 @@ static inline int32_t peer_pid(const struct peer *p)
 static inline struct ring_producer *peer_ring(struct peer *p, bool large)
 {
     return p->local ? p->ring : outbox_remote(&p->engine->outbox, p->world, p->node, large);
+}
+
+/* Fills the header of a message, which has an order among those to the same peer, and publishes
+ * it. */
+static inline void peer_publish(struct peer *p, struct ring_producer *ring, struct ring_slot *slot,
+                                uint8_t kind, uint32_t context, int32_t source, int32_t tag)
+{
+    slot->kind = kind;
+    slot->context = context;
+    slot->source = source;
+    slot->tag = tag;
+    if (p->local) {
+        slot->flags = 0;
+        if (__builtin_expect(p->engine->vci->index == 0, 1))
+            transport_here->needs_channel = false;
+    } else {
+        transport_here->needs_channel = true;
+        slot->flags = MSG_F_ORDERED;
+        slot->peer = p->world;
+        slot->order = p->order_out++;
+    }
+    ring_publish(ring);
+}
+
+/* Something of this peer waits for room from now on. */
+void peer_mark_busy(struct peer *p);
+
+/* Sends PULL, FINISHED or CREDIT, or keeps it until there is room; payload of at most 16 bytes. */
+void peer_send_control(struct peer *p, uint8_t kind, uint32_t context, const void *payload,
+                       uint32_t len);
+/* Retries those that were kept, in order. Returns how many left. */
+int peer_retry_control(struct peer *p);
+
+void peer_repay(struct peer *p);
+/* Notes that an eager message of `bytes` from this peer found its receive, and gives the allowance
+ * back in batches. */
+static inline void peer_owe(struct peer *p, uint64_t bytes)
+{
+    if (credit_owe(&p->credit, bytes))
+        peer_repay(p);
 }
 
 #endif

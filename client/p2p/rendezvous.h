@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous: messages too large to be sent unasked.
+ * Rendezvous: messages too large to be sent unasked, sent as they are asked for. Both sides name
+ * their transfer by a number (announce.h says how they come together). The receiver grants ranges
+ * (PULL) and the sender packs packets into the rings (DATA), which may arrive in any order and by
+ * different networks. A receiver never has more granted than its rings hold, so data for it never
+ * piles up on the way.
  *
- * Same node, dense at the sender: the receiver reads the sender's memory (process_vm_readv, one
- * copy) and sends FINISHED; a sender that waits meanwhile helps (joint.h). Otherwise the receiver
- * grants ranges (PULL) and the sender packs packets into the rings (DATA), which may arrive in any
- * order and by different networks. A receiver never has more granted than its rings hold, so data
- * for it never piles up on the way.
- *
- *   sender:   announced -(PULL)-> sending -(all granted)-> announced ...
+ *   sender:   announced -(PULL)-> sending -(all granted sent)-> announced ...
  *             -(all packed, or FINISHED)-> complete
- *   receiver: matched -(readv, or all DATA)-> complete; truncated ones end the sender with FINISHED
+ *   receiver: matched -(all DATA)-> complete; with an error it tells the sender (FINISHED)
  */
 #ifndef MOTET_CLIENT_P2P_RENDEZVOUS_H
 #define MOTET_CLIENT_P2P_RENDEZVOUS_H
@@ -18,27 +16,73 @@
 #include "client/p2p/peer.h"
 #include "client/p2p/transfer.h"
 
-void rendezvous_init(struct engine *e);
-void rendezvous_deinit(struct engine *e);
+/* A grant covers this much beyond what has arrived: the product of bandwidth and delay of 10 Gbit/s
+ * and 800 us. */
+#define RENDEZVOUS_GRANT_AHEAD (1u << 20)
+/* All grants of a rank together; the down ring's data area is 4 MiB and eager messages want some of
+ * it. */
+#define RENDEZVOUS_GRANT_BUDGET (3u << 20)
+
+struct rendezvous_number;
+
+/* Of one engine. */
+struct rendezvous {
+    struct engine *engine;
+    struct rendezvous_number *numbers;
+    uint32_t n_numbers, max_numbers, first_free_number; /* the last: index + 1, 0: none */
+    struct list sending;                                /* sends with granted bytes left */
+    struct list backlog;                                /* receives that wait for budget */
+    uint64_t budget_used;
+};
+
+/* A transfer of this protocol. */
+struct rendezvous_transfer {
+    struct transfer base;
+    uint32_t number;   /* own transfer number, 0: none */
+    uint32_t remote;   /* the peer's transfer number */
+    MPI_Count total;   /* receive: bytes that will arrive: the message, or the buffer if that is
+                          smaller */
+    MPI_Count granted; /* bytes the sender may have sent by now */
+    MPI_Count moved;   /* bytes packed or unpacked so far */
+    struct type_cursor cursor;
+};
+
+static inline struct rendezvous_transfer *rendezvous_of(struct transfer *t)
+{
+    return (struct rendezvous_transfer *)(void *)t;
+}
+
+void rendezvous_init(struct rendezvous *r, struct engine *e);
+void rendezvous_deinit(struct rendezvous *r);
+
+/* Sets up what this protocol adds to a transfer: no number, nothing moved. */
+void rendezvous_begin(struct rendezvous_transfer *t);
 
 /* Gives the transfer a number by which the peer can name it. False: too many (2^20) or no
  * memory. */
-bool rendezvous_number(struct transfer *t);
+bool rendezvous_take_number(struct rendezvous *r, struct rendezvous_transfer *t);
 
-/* The transfer is over: its number and its places in lists are given up, the request completes. */
-void rendezvous_finish(struct transfer *t, int error);
+/* The transfer of this number if it deals with this peer in this direction, or NULL: the number
+ * comes from outside. */
+struct rendezvous_transfer *rendezvous_find(const struct rendezvous *r, uint32_t number,
+                                            uint32_t world, enum transfer_dir dir);
 
-/* A receive was matched with an announced message: source and tag are in t->base already. */
-void rendezvous_accept(struct transfer *t, struct peer *p, const struct msg_rts *rts,
-                       const void *first, uint32_t first_len);
+/* The transfer is over: its number and its place in a list here are given up, the request
+ * completes. */
+void rendezvous_finish(struct rendezvous *r, struct rendezvous_transfer *t, int error);
 
-void rendezvous_on_pull(struct engine *e, uint32_t src_world, uint32_t number,
+/* Receiver: asks for what has not come with the announcement. */
+void rendezvous_pull(struct rendezvous *r, struct rendezvous_transfer *t);
+
+/* Sender: whether a PULL can mean this transfer, and what follows from it. */
+bool rendezvous_may_grant(const struct rendezvous_transfer *t, const struct msg_pull *pull);
+void rendezvous_on_pull(struct rendezvous *r, struct rendezvous_transfer *t,
                         const struct msg_pull *pull);
-void rendezvous_on_data(struct engine *e, uint32_t src_world, uint32_t number, uint64_t offset,
-                        const void *payload, uint32_t len);
-void rendezvous_on_fin(struct engine *e, uint32_t src_world, uint32_t number);
 
-/* Sends what is granted and grants what waits. Called by outbound_poll. */
-int rendezvous_poll(struct engine *e);
+void rendezvous_on_data(struct rendezvous *r, uint32_t src_world, uint32_t number, uint64_t offset,
+                        const void *payload, uint32_t len);
+
+/* Sends what is granted and grants what waits. Returns the number of events. */
+int rendezvous_poll(struct rendezvous *r);
 
 #endif

@@ -1,13 +1,132 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The MPI functions that send and receive (MPI-5.0 sections 3.2, 3.4, 3.7, 3.9, 3.10), except the
- * buffered ones (buffered.c). */
-#include <stdlib.h>
-
+/*
+ * Sends and receives of one message: as other layers call them (p2p.h), and the MPI functions
+ * (MPI-5.0 sections 3.2, 3.4 and 3.7; buffered ones: mpi/buffered.c). Both are here so that the
+ * short path of the MPI functions is theirs and not a call away.
+ */
 #include "client/abi/semantics.h"
-#include "client/client.h"
 #include "client/object/err.h"
-#include "client/p2p/transfer.h"
-#include "client/progress/progress.h"
+#include "client/p2p/inbound.h"
+#include "client/p2p/outbound.h"
+#include "client/p2p/p2p.h"
+
+static int send_no_memory(void)
+{
+    return err_set(MPI_ERR_NO_MEM, "no memory for a request");
+}
+
+static int send_slow(struct buffer message, struct envelope to, enum p2p_mode mode, bool sole)
+{
+    struct engine *e = engine_of(to.comm);
+
+    engine_enter(e);
+    struct transfer *t = transfer_new(TRANSFER_SEND, message, to);
+    if (t) {
+        t->mode = (uint8_t)mode;
+        t->blocking = true;
+        t->sole = sole;
+        outbound_start(t);
+    }
+    engine_leave(e);
+    return t ? request_wait(&t->base, MPI_STATUS_IGNORE) : send_no_memory();
+}
+
+/* The short path: the message leaves at once, without a request, or nothing was done. */
+static inline bool send_short(const struct buffer *message, const struct envelope *to)
+{
+    if (__builtin_expect(to->rank < 0, 0))
+        return false;
+    uint32_t world = (uint32_t)comm_peers(to->comm)->procs[to->rank];
+    if (world == transport_here->world_rank)
+        return false;
+    struct engine *e = engine_of(to->comm);
+    engine_enter(e);
+    bool sent =
+        outbound_try_eager(peer_get(e, world), message, message->count * message->type->size,
+                           to->comm->context_id + to->context, to->comm->rank, to->tag);
+    engine_leave(e);
+    return sent;
+}
+
+int p2p_send(struct buffer message, struct envelope to, enum p2p_mode mode)
+{
+    if (__builtin_expect(mode != P2P_SYNCHRONOUS, 1) && send_short(&message, &to))
+        return MPI_SUCCESS;
+    return send_slow(message, to, mode, to.context == P2P_CONTEXT_USER);
+}
+
+int p2p_isend(struct buffer message, struct envelope to, enum p2p_mode mode,
+              struct request **ret_request)
+{
+    struct engine *e = engine_of(to.comm);
+
+    if (__builtin_expect(mode != P2P_SYNCHRONOUS && e->shares_sent, 1) &&
+        send_short(&message, &to)) {
+        *ret_request = &e->sent;
+        return MPI_SUCCESS;
+    }
+    engine_enter(e);
+    struct transfer *t = transfer_new(TRANSFER_SEND, message, to);
+    if (t) {
+        t->mode = (uint8_t)mode;
+        outbound_start(t);
+        transfer_left(t);
+        *ret_request = &t->base;
+    }
+    engine_leave(e);
+    return t ? MPI_SUCCESS : send_no_memory();
+}
+
+/* A receive is posted: `blocking` if the caller will wait inside the library. NULL: no memory. */
+static struct transfer *send_post_recv(struct buffer room, struct envelope from, bool blocking)
+{
+    struct engine *e = engine_of(from.comm);
+
+    engine_enter(e);
+    struct transfer *t = transfer_new(TRANSFER_RECV, room, from);
+    if (t) {
+        t->blocking = blocking;
+        inbound_start(t);
+        if (!blocking)
+            transfer_left(t);
+    }
+    engine_leave(e);
+    return t;
+}
+
+int p2p_recv(struct buffer room, struct envelope from, MPI_Status *status)
+{
+    struct transfer *t = send_post_recv(room, from, true);
+
+    return t ? request_wait(&t->base, status) : send_no_memory();
+}
+
+int p2p_irecv(struct buffer room, struct envelope from, struct request **ret_request)
+{
+    struct transfer *t = send_post_recv(room, from, false);
+
+    if (!t)
+        return send_no_memory();
+    *ret_request = &t->base;
+    return MPI_SUCCESS;
+}
+
+int p2p_sendrecv(struct buffer message, struct envelope to, struct buffer room,
+                 struct envelope from, MPI_Status *status)
+{
+    /* A short message leaves first: posting the receive then costs the time in which the other
+     * side's is on its way. */
+    bool sent = send_short(&message, &to);
+    struct transfer *recv = send_post_recv(room, from, true);
+
+    if (!recv)
+        return send_no_memory();
+    int send_err = sent ? MPI_SUCCESS : send_slow(message, to, P2P_STANDARD, false);
+    int recv_err = request_wait(&recv->base, status);
+    return send_err ? send_err : recv_err;
+}
+
+/* ---- MPI ---- */
 
 int mpi_send(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
              struct comm *comm)
@@ -64,154 +183,4 @@ int mpi_irecv(void *buf, MPI_Count count, struct datatype *datatype, int source,
     return request_publish(
         p2p_irecv(buffer_of(buf, count, datatype), envelope_user(comm, source, tag), ret_request),
         ret_request);
-}
-
-int mpi_sendrecv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, int dest,
-                 int sendtag, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
-                 int source, int recvtag, struct comm *comm, MPI_Status *status)
-{
-    return p2p_sendrecv(buffer_of(sendbuf, sendcount, sendtype), envelope_user(comm, dest, sendtag),
-                        buffer_of(recvbuf, recvcount, recvtype),
-                        envelope_user(comm, source, recvtag), status);
-}
-
-/* The outgoing data packed, since the incoming data takes its place. NULL: no memory. */
-static void *pack_copy(const struct buffer *buffer, size_t n_bytes)
-{
-    void *copy = malloc(n_bytes ? n_bytes : 1);
-
-    if (copy)
-        transfer_pack_all(buffer, copy, n_bytes);
-    else
-        err_set(MPI_ERR_NO_MEM, "no memory for a copy of %zu bytes", n_bytes);
-    return copy;
-}
-
-int mpi_sendrecv_replace(void *buf, MPI_Count count, struct datatype *datatype, int dest,
-                         int sendtag, int source, int recvtag, struct comm *comm,
-                         MPI_Status *status)
-{
-    struct buffer buffer = buffer_of(buf, count, datatype);
-    MPI_Count n_bytes = count * datatype->size;
-    void *copy = pack_copy(&buffer, (size_t)n_bytes);
-
-    if (!copy)
-        return MPI_ERR_NO_MEM;
-    int err = p2p_sendrecv(buffer_of(copy, n_bytes, datatype_from_handle(MPI_BYTE)),
-                           envelope_user(comm, dest, sendtag), buffer,
-                           envelope_user(comm, source, recvtag), status);
-    free(copy);
-    return err;
-}
-
-/* ---- nonblocking send-receive: one request over two transfers ---- */
-
-struct sendrecv {
-    struct request base;
-    struct list link; /* in `sendrecvs` while it runs */
-    struct request *send, *recv;
-    void *copy; /* of the replace form */
-};
-
-struct send_state {
-    struct list sendrecvs;
-    int n_sendrecvs;
-};
-static struct send_state send_first;
-static struct send_state *send_here = &send_first;
-
-static void send_part_init(void)
-{
-    list_init(&send_here->sendrecvs);
-}
-CLIENT_PART(send_here, send_first, .init = send_part_init);
-
-static void sendrecv_destroy(struct request *r)
-{
-    struct sendrecv *x = (struct sendrecv *)r;
-
-    comm_unref(x->base.comm);
-    free(x->copy);
-    free(x);
-}
-
-static const struct request_ops sendrecv_ops = {.destroy = sendrecv_destroy};
-
-static int sendrecv_poll(void)
-{
-    int n = 0;
-
-    list_foreach_safe(it, &send_here->sendrecvs) {
-        struct sendrecv *x = list_entry(it, struct sendrecv, link);
-        if (!request_is_complete(x->send) || !request_is_complete(x->recv))
-            continue;
-        list_remove(it);
-        send_here->n_sendrecvs--;
-        n++;
-        x->base.source = x->recv->source;
-        x->base.tag = x->recv->tag;
-        x->base.bytes = x->recv->bytes;
-        int send_err = request_finish(x->send, MPI_STATUS_IGNORE);
-        int recv_err = request_finish(x->recv, MPI_STATUS_IGNORE);
-        request_complete(&x->base, recv_err ? recv_err : send_err);
-    }
-    return n;
-}
-
-/* `copy` is the request's if this succeeds. */
-static int sendrecv_start(struct buffer message, struct envelope to, struct buffer room,
-                          struct envelope from, void *copy, struct request **ret_request)
-{
-    struct sendrecv *x = calloc(1, sizeof *x);
-
-    if (!x)
-        return err_set(MPI_ERR_NO_MEM, "no memory for a request");
-    request_init(&x->base, &sendrecv_ops, to.comm, false);
-    int err = p2p_irecv(room, from, &x->recv);
-    if (!err) {
-        err = p2p_isend(message, to, P2P_STANDARD, &x->send);
-        if (err && x->recv->ops->cancel) {
-            x->recv->ops->cancel(x->recv);
-            request_release(x->recv);
-        }
-    }
-    if (err) {
-        free(x);
-        return err;
-    }
-    comm_ref(to.comm);
-    x->copy = copy;
-    list_append(&send_here->sendrecvs, &x->link);
-    send_here->n_sendrecvs++;
-    progress_register(sendrecv_poll, &send_here->n_sendrecvs, false);
-    *ret_request = &x->base;
-    return request_publish(MPI_SUCCESS, ret_request);
-}
-
-int mpi_isendrecv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, int dest,
-                  int sendtag, void *recvbuf, MPI_Count recvcount, struct datatype *recvtype,
-                  int source, int recvtag, struct comm *comm, struct request **ret_request)
-{
-    return sendrecv_start(buffer_of(sendbuf, sendcount, sendtype),
-                          envelope_user(comm, dest, sendtag),
-                          buffer_of(recvbuf, recvcount, recvtype),
-                          envelope_user(comm, source, recvtag), NULL, ret_request);
-}
-
-int mpi_isendrecv_replace(void *buf, MPI_Count count, struct datatype *datatype, int dest,
-                          int sendtag, int source, int recvtag, struct comm *comm,
-                          struct request **ret_request)
-{
-    struct buffer buffer = buffer_of(buf, count, datatype);
-    MPI_Count n_bytes = count * datatype->size;
-    void *copy = pack_copy(&buffer, (size_t)n_bytes);
-
-    if (!copy)
-        return MPI_ERR_NO_MEM;
-    int err = sendrecv_start(buffer_of(copy, n_bytes, datatype_from_handle(MPI_BYTE)),
-                             envelope_user(comm, dest, sendtag), buffer,
-                             envelope_user(comm, source, recvtag), copy, ret_request);
-    if (err)
-        free(copy);
-    return err;
 }

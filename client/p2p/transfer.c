@@ -6,34 +6,44 @@
 
 #include "client/object/err.h"
 #include "client/object/handle.h"
-#include "client/p2p/board.h"
-#include "client/p2p/inbound.h"
-#include "client/p2p/outbound.h"
-#include "client/p2p/rendezvous.h"
-#include "client/progress/async.h"
-#include "client/transport/transport.h"
 
 /* Transfers made at once. They are never given back to the allocator before the end: the pool is as
  * large as the most that were ever in use. */
-#define POOL_CHUNK 64
+#define CHUNK_TRANSFERS 64
 
-struct pool_chunk {
-    struct pool_chunk *next;
-    struct transfer transfers[POOL_CHUNK];
+struct transfer_chunk {
+    struct transfer_chunk *next;
+    _Alignas(max_align_t) uint8_t transfers[]; /* engine.transfer_bytes each */
 };
 
-static const struct request_ops transfer_ops;
+static const struct request_ops transfer_ops = {.destroy = transfer_destroy,
+                                                .cancel = transfer_cancel};
 
-static bool pool_grow(struct engine *e)
+void transfer_init(struct engine *e, size_t bytes)
 {
-    struct pool_chunk *c = malloc(sizeof *c);
+    size_t align = _Alignof(max_align_t);
+
+    e->chunks = NULL;
+    e->free_transfers = NULL;
+    e->transfer_bytes = (bytes + align - 1) / align * align;
+    list_init(&e->unshown);
+}
+
+static struct transfer *transfer_in(struct transfer_chunk *c, const struct engine *e, int i)
+{
+    return (struct transfer *)(void *)(c->transfers + (size_t)i * e->transfer_bytes);
+}
+
+static bool transfer_make_chunk(struct engine *e)
+{
+    struct transfer_chunk *c = calloc(1, sizeof *c + CHUNK_TRANSFERS * e->transfer_bytes);
 
     if (!c)
         return false;
     c->next = e->chunks;
     e->chunks = c;
-    for (int i = 0; i < POOL_CHUNK; i++) {
-        struct transfer *t = &c->transfers[i];
+    for (int i = 0; i < CHUNK_TRANSFERS; i++) {
+        struct transfer *t = transfer_in(c, e, i);
         /* A place for good makes a new handle cheap, and in further vcis one that needs no library
          * lock. */
         request_init(&t->base, &transfer_ops, NULL, false);
@@ -48,22 +58,53 @@ static bool pool_grow(struct engine *e)
 void transfer_deinit(struct engine *e)
 {
     while (e->chunks) {
-        struct pool_chunk *c = e->chunks;
+        struct transfer_chunk *c = e->chunks;
         e->chunks = c->next;
-        for (int i = 0; i < POOL_CHUNK; i++) {
+        for (int i = 0; i < CHUNK_TRANSFERS; i++) {
+            struct object *obj = &transfer_in(c, e, i)->base.obj;
             /* The application may have forgotten it. */
-            handle_free(&c->transfers[i].base.obj);
-            handle_unreserve(&c->transfers[i].base.obj);
+            handle_free(obj);
+            handle_unreserve(obj);
         }
         free(c);
     }
     e->free_transfers = NULL;
 }
 
+struct transfer *transfer_new(enum transfer_dir dir, struct buffer buffer, struct envelope envelope)
+{
+    struct comm *comm = envelope.comm;
+    struct engine *e = engine_of(comm);
+
+    if (!e->free_transfers && !transfer_make_chunk(e))
+        return NULL;
+    struct transfer *t = e->free_transfers;
+    e->free_transfers = t->buffer.base;
+
+    request_renew(&t->base, &transfer_ops, comm, false);
+    t->base.vci = e->vci->index != 0 ? e->vci : NULL;
+    comm_ref(comm);
+    type_ref(buffer.type);
+    t->dir = dir;
+    t->mode = P2P_STANDARD;
+    t->blocking = false;
+    t->sole = false;
+    t->helped = false;
+    t->rank = envelope.rank;
+    t->tag = envelope.tag;
+    t->context = comm->context_id + envelope.context;
+    t->world = t->rank >= 0 ? (uint32_t)comm_peers(comm)->procs[t->rank] : 0;
+    t->buffer = buffer;
+    t->bytes = buffer.count * buffer.type->size;
+    t->match.posted = false;
+    list_init(&t->link);
+    t->record = NULL;
+    return t;
+}
+
 void transfer_destroy(struct request *r)
 {
     struct transfer *t = transfer_of(r);
-
     struct engine *e = t->engine;
 
     type_unref(t->buffer.type);
@@ -74,7 +115,7 @@ void transfer_destroy(struct request *r)
     engine_leave(e);
 }
 
-static int cancel(struct request *r)
+int transfer_cancel(struct request *r)
 {
     struct transfer *t = transfer_of(r);
     struct engine *e = t->engine;
@@ -82,8 +123,8 @@ static int cancel(struct request *r)
     /* A send cannot be called back (deprecated by MPI-4.0 section 3.8.4); a receive can while
      * nothing has matched it. */
     engine_enter(e);
-    if (t->dir == TRANSFER_RECV && t->posted) {
-        match_unpost(&e->match, t);
+    if (t->match.posted) {
+        match_unpost(&e->match, &t->match);
         list_remove(&t->link);
         r->cancelled = true;
         transfer_complete(t, MPI_SUCCESS);
@@ -92,58 +133,27 @@ static int cancel(struct request *r)
     return MPI_SUCCESS;
 }
 
-static int start(struct request *r)
+void transfer_show_part(struct transfer *t, enum queue_state state, MPI_Count bytes, MPI_Count done)
 {
-    struct transfer *t = transfer_of(r);
+    struct queue_record *r = record_begin(&t->engine->records, &t->record);
 
-    engine_enter(t->engine);
-    transfer_rewind(t);
-    if (t->dir == TRANSFER_SEND)
-        transfer_start_send(t);
-    else
-        transfer_start_recv(t);
-    transfer_left(t);
-    engine_leave(t->engine);
-    return MPI_SUCCESS;
+    if (!r)
+        return;
+    r->context = t->context;
+    r->peer = record_peer(t->rank);
+    r->tag = record_tag(t->tag);
+    r->bytes = (uint64_t)bytes;
+    r->done_bytes = (uint64_t)done;
+    r->peer_world = t->rank == MPI_ANY_SOURCE && state == QUEUE_POSTED ? -1 : (int32_t)t->world;
+    record_publish(r, state);
 }
 
-static const struct request_ops transfer_ops = {.destroy = transfer_destroy, .cancel = cancel};
-static const struct request_ops persistent_ops = {
-    .destroy = transfer_destroy, .cancel = cancel, .start = start};
-
-struct transfer *transfer_new(enum transfer_dir dir, struct buffer buffer, struct envelope envelope,
-                              bool persistent)
+void transfer_show_late(struct engine *e)
 {
-    struct engine *e = engine_of(envelope.comm);
-    struct comm *comm = envelope.comm;
-
-    if (!e->free_transfers && !pool_grow(e))
-        return NULL;
-    struct transfer *t = e->free_transfers;
-    e->free_transfers = t->buffer.base;
-
-    request_renew(&t->base, persistent ? &persistent_ops : &transfer_ops, comm, persistent);
-    t->base.vci = e->vci->index != 0 ? e->vci : NULL;
-    comm_ref(comm);
-    type_ref(buffer.type);
-    t->dir = (uint8_t)dir;
-    t->mode = P2P_STANDARD;
-    t->blocking = false;
-    t->sole = false;
-    t->posted = false;
-    t->helped = false;
-    t->joint = false;
-    t->rank = envelope.rank;
-    t->tag = envelope.tag;
-    t->context = comm->context_id + envelope.context;
-    t->world = t->rank >= 0 ? (uint32_t)comm_peers(comm)->procs[t->rank] : 0;
-    t->buffer = buffer;
-    t->bytes = buffer.count * buffer.type->size;
-    list_init(&t->link);
-    t->record = NULL;
-    t->number = 0;
-    t->moved = 0;
-    return t;
+    list_foreach_safe(it, &e->unshown) {
+        list_remove(it);
+        transfer_show(list_entry(it, struct transfer, link), QUEUE_POSTED);
+    }
 }
 
 void transfer_left_long(struct transfer *t)
@@ -154,19 +164,7 @@ void transfer_left_long(struct transfer *t)
     async_begin();
 }
 
-void transfer_rewind(struct transfer *t)
-{
-    request_set_complete(&t->base, false);
-    t->base.active = true;
-    t->base.cancelled = false;
-    t->base.error = MPI_SUCCESS;
-    t->base.source = MPI_ANY_SOURCE;
-    t->base.tag = MPI_ANY_TAG;
-    t->base.bytes = 0;
-    t->moved = 0;
-}
-
-static int judge_length(const struct transfer *t, MPI_Count n_bytes)
+static int transfer_judge(const struct transfer *t, MPI_Count n_bytes)
 {
     MPI_Count rest;
 
@@ -186,78 +184,9 @@ static int judge_length(const struct transfer *t, MPI_Count n_bytes)
 
 int transfer_judge_length(struct transfer *t, MPI_Count n_bytes)
 {
-    int error = judge_length(t, n_bytes);
+    int error = transfer_judge(t, n_bytes);
 
     /* Now: a rendezvous ends later, perhaps in another thread. */
     err_stow(error, &t->base.detail);
     return error;
-}
-
-/* A message to this process itself: handed to a posted receive, or kept. */
-static void send_to_self(struct transfer *t)
-{
-    struct match *match = &t->engine->match;
-    struct transfer *recv = match_arrived(match, t->context, t->base.comm->rank, t->tag);
-    bool copy = t->blocking && t->mode != P2P_SYNCHRONOUS;
-    size_t len = copy ? (size_t)t->bytes : 0;
-
-    if (recv) {
-        inbound_take_own(recv, t);
-        return;
-    }
-    struct unexpected *u = malloc(sizeof *u + len);
-    if (!u) {
-        transfer_complete(t,
-                          err_set(MPI_ERR_NO_MEM,
-                                  "no memory to keep a message of %lld bytes to this rank itself",
-                                  (long long)t->bytes));
-        return;
-    }
-    *u = (struct unexpected){
-        .match = {.context = t->context, .source = t->base.comm->rank, .tag = t->tag},
-        .kind = copy ? UNEXPECTED_EAGER : UNEXPECTED_SELF,
-        .src_world = transport_here->world_rank,
-        .len = (uint32_t)len,
-        .bytes = t->bytes,
-        .self = t,
-    };
-    match_add_unexpected(match, u);
-    board_show_unexpected(t->engine, u);
-    if (copy) {
-        transfer_pack_all(&t->buffer, u->payload, len);
-        transfer_complete(t, MPI_SUCCESS);
-    }
-}
-
-void transfer_start_send(struct transfer *t)
-{
-    if (t->rank == MPI_PROC_NULL)
-        transfer_complete(t, MPI_SUCCESS);
-    else if (t->world == transport_here->world_rank)
-        send_to_self(t);
-    else
-        outbound_send(peer_get(t->engine, t->world), t);
-}
-
-void transfer_start_recv(struct transfer *t)
-{
-    if (t->rank == MPI_PROC_NULL) {
-        t->base.source = MPI_PROC_NULL;
-        transfer_complete(t, MPI_SUCCESS);
-        return;
-    }
-    struct match *match = &t->engine->match;
-    if (match->n_unexpected > 0) {
-        struct unexpected *u = match_find_unexpected(match, t->context, t->rank, t->tag);
-        if (u) {
-            match_remove_unexpected(match, u);
-            inbound_take_unexpected(t, u);
-            return;
-        }
-    }
-    match_post(match, t);
-    if (t->blocking)
-        board_defer(t);
-    else
-        board_show(t, QUEUE_POSTED);
 }

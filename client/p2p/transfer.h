@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A transfer: one send or receive in progress, behind an MPI request. Also what matching, the
- * protocols and the board of queue records hang their own state on.
+ * A transfer: one send or receive in progress, behind an MPI request. It knows its place in the
+ * match table, in the lists of whoever it waits for, and among the queue records. A protocol that
+ * keeps more of it begins its own struct with this one (rendezvous.h, coop.h); the pool's transfers
+ * have room for the largest.
  */
 #ifndef MOTET_CLIENT_P2P_TRANSFER_H
 #define MOTET_CLIENT_P2P_TRANSFER_H
 
 #include "base/list.h"
+#include "client/datatype/buffer.h"
 #include "client/datatype/datatype.h"
 #include "client/object/comm.h"
 #include "client/object/group.h"
-#include "client/p2p/board.h"
 #include "client/p2p/engine.h"
+#include "client/p2p/envelope.h"
 #include "client/p2p/match.h"
-#include "client/p2p/p2p.h"
+#include "client/p2p/record.h"
 #include "client/progress/async.h"
 #include "client/progress/request.h"
 #include "proto/queue.h"
@@ -25,45 +28,91 @@ struct transfer {
     struct engine *engine;
     uint8_t dir;   /* enum transfer_dir */
     uint8_t mode;  /* enum p2p_mode; sends */
-    bool blocking; /* the caller waits inside the library: no board record until it has waited long
-                    */
+    bool blocking; /* the caller waits inside the library: no record until it has waited long */
     bool sole;     /* send: the application waits for this message and no other */
-    bool posted;   /* receive: in the match table */
     bool helped;   /* the helper thread may advance it (client/progress/async.h) */
-    bool joint; /* in joint.c's list of offered sends or of receives that wait for the sender's last
-                   chunks */
-    int32_t rank; /* peer in comm_peers(comm), MPI_ANY_SOURCE or MPI_PROC_NULL */
+    int32_t rank;  /* peer in comm_peers(comm), MPI_ANY_SOURCE or MPI_PROC_NULL */
     int32_t tag;
     uint32_t context; /* of the communicator, with enum p2p_context added */
     uint32_t world;   /* peer's world rank: sends always, receives once matched */
     struct buffer buffer;
     MPI_Count bytes; /* send: size of the message; receive: room in the buffer */
     struct match_node match;
-    struct list link; /* send: waiting for room, or granted and sending; receive: not yet on the
-                         board, or waiting for budget */
+    struct list link; /* in the one list it waits in: a peer's backlog, engine.unshown, or one of a
+                         protocol */
     struct queue_record *record;
-    /* Rendezvous. */
-    uint32_t number; /* own transfer number, 0: none */
-    uint32_t remote; /* the peer's transfer number */
-    MPI_Count
-        total; /* receive: bytes that will arrive: the message, or the buffer if that is smaller */
-    MPI_Count granted;      /* bytes the sender may have sent by now */
-    MPI_Count moved;        /* bytes packed or unpacked so far */
-    uint32_t joint_rest;    /* receive: chunks that the sender has taken */
-    uint32_t joint_record;  /* receive: the sender's record */
-    uint64_t joint_address; /* receive: the message in the sender's memory */
-    struct type_cursor cursor;
 };
 
-/* Takes one from the pool and sets it up; holds references to comm and type. NULL: no memory. */
-struct transfer *transfer_new(enum transfer_dir dir, struct buffer buffer, struct envelope envelope,
-                              bool persistent);
-/* Puts it back into its state before the start, for persistent requests. */
-void transfer_rewind(struct transfer *t);
+/* Sets up the pool: a transfer takes `bytes`, those that protocols add included. */
+void transfer_init(struct engine *e, size_t bytes);
+/* Frees the pool. */
+void transfer_deinit(struct engine *e);
 
-/* Starts a send or receive that transfer_new set up; may complete it at once. */
-void transfer_start_send(struct transfer *t);
-void transfer_start_recv(struct transfer *t);
+/* Takes one from the pool and sets it up; holds references to comm and type. NULL: no memory. */
+struct transfer *transfer_new(enum transfer_dir dir, struct buffer buffer,
+                              struct envelope envelope);
+/* What request_ops.destroy and .cancel of a transfer do: for kinds with an ops table of their
+ * own. */
+void transfer_destroy(struct request *r);
+int transfer_cancel(struct request *r);
+
+static inline struct transfer *transfer_of(struct request *r)
+{
+    return (struct transfer *)r;
+}
+
+/* ---- queue records ---- */
+
+/* Shows it in this state; of a rendezvous, that `done` of `bytes` have come. */
+void transfer_show_part(struct transfer *t, enum queue_state state, MPI_Count bytes,
+                        MPI_Count done);
+static inline void transfer_show(struct transfer *t, enum queue_state state)
+{
+    transfer_show_part(t, state, t->bytes, 0);
+}
+/* Bytes moved so far, for one that is shown. */
+static inline void transfer_show_moved(struct transfer *t, MPI_Count moved)
+{
+    if (t->record)
+        t->record->done_bytes = (uint64_t)moved;
+}
+/* Remembers a blocking receive for transfer_show_late; it must be removed (list_remove of t->link)
+ * before it completes. */
+static inline void transfer_show_later(struct transfer *t)
+{
+    list_append(&t->engine->unshown, &t->link);
+}
+/* Shows all that were remembered. */
+void transfer_show_late(struct engine *e);
+
+/* ---- matching and completion ---- */
+
+/* Posts a receive. */
+static inline void transfer_post(struct transfer *t)
+{
+    t->match.context = t->context;
+    t->match.source = t->rank;
+    t->match.tag = t->tag;
+    match_post(&t->engine->match, &t->match);
+}
+
+/* The posted receive that takes this message, or NULL. */
+static inline struct transfer *transfer_arrived(struct engine *e, uint32_t context, int32_t source,
+                                                int32_t tag)
+{
+    struct match_node *node = match_arrived(&e->match, context, source, tag);
+    return node ? list_entry(node, struct transfer, match) : NULL;
+}
+
+/* The receive has its message: it waits to be shown no more, and its status is known. */
+static inline void transfer_matched(struct transfer *t, uint32_t src_world, int32_t source,
+                                    int32_t tag)
+{
+    list_remove(&t->link);
+    t->base.source = source;
+    t->base.tag = tag;
+    t->world = src_world;
+}
 
 /* Whether a message of n_bytes fits a receive: 0; MPI_ERR_TRUNCATE when it is larger; MPI_ERR_TYPE
  * when it ends within an element of a type with gaps, so that the two ends certainly gave different
@@ -79,23 +128,17 @@ static inline int transfer_check_length(struct transfer *t, MPI_Count n_bytes)
     return transfer_judge_length(t, n_bytes);
 }
 
-/* Completes it, off all lists and the board. */
+/* Completes it, off all lists, and takes its record off. */
 static inline void transfer_complete(struct transfer *t, int error)
 {
     if (t->record)
-        board_hide(t->engine, &t->record);
+        record_hide(&t->engine->records, &t->record);
     if (__builtin_expect(t->helped, 0)) {
         t->helped = false;
         async_end();
     }
     request_complete(&t->base, error);
 }
-
-/* What request_ops.destroy of a transfer does: for kinds with an ops table of their own. */
-void transfer_destroy(struct request *r);
-
-/* Frees the pool. */
-void transfer_deinit(struct engine *e);
 
 /* The call that started it returns and leaves it unfinished. */
 void transfer_left_long(struct transfer *t);
@@ -105,10 +148,7 @@ static inline void transfer_left(struct transfer *t)
         transfer_left_long(t);
 }
 
-static inline struct transfer *transfer_of(struct request *r)
-{
-    return (struct transfer *)r;
-}
+/* ---- whole messages ---- */
 
 /* Packs the whole message. */
 static inline void transfer_pack_all(const struct buffer *b, void *out, size_t n_bytes)

@@ -101,6 +101,10 @@ HOMES = {
     'systemd/': ['daemon/control/service', 'daemon/control/journal', 'base/log'],
 }
 
+# Rooms whose modules (a .c and its .h) use one another in one direction: what includes, itself or over others, what includes it, is a
+# circle.
+ONE_WAY = ['client/p2p/']
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 
 
@@ -149,6 +153,39 @@ def check_file(root, path):
     return complaints
 
 
+def read_module_includes(root, paths):
+    """The modules of the one-way rooms, and which others of them each includes."""
+    includes = {}
+    for path in paths:
+        if not path.endswith(('.c', '.h')) or not any(matches(path, room) for room in ONE_WAY):
+            continue
+        module = os.path.splitext(path)[0]
+        own = includes.setdefault(module, set())
+        with open(os.path.join(root, path), encoding='utf-8') as file:
+            found = [INCLUDE.match(line) for line in file]
+        own.update(os.path.splitext(match.group(2))[0] for match in found if match and match.group(1) == '"')
+        own.discard(module)
+    return {module: sorted(own & includes.keys()) for module, own in includes.items()}
+
+
+def check_circles(root, paths):
+    """A complaint for each circle that a walk through the one-way rooms meets."""
+    includes = read_module_includes(root, paths)
+    complaints, done = [], set()
+
+    def walk(module, way):
+        if module in way:
+            complaints.append('circle: ' + ' -> '.join(way[way.index(module):] + [module]))
+        elif module not in done:
+            for other in includes[module]:
+                walk(other, way + [module])
+            done.add(module)
+
+    for module in sorted(includes):
+        walk(module, [])
+    return complaints
+
+
 def source_files(root):
     for folder in FOLDERS:
         for where, folders, files in os.walk(os.path.join(root, folder)):
@@ -159,12 +196,9 @@ def source_files(root):
 
 
 def check_tree(root):
-    complaints = []
-    n_files = 0
-    for path in source_files(root):
-        n_files += 1
-        complaints += check_file(root, path)
-    return n_files, complaints
+    paths = list(source_files(root))
+    complaints = [complaint for path in paths for complaint in check_file(root, path)]
+    return len(paths), complaints + check_circles(root, paths)
 
 
 def self_test():
@@ -226,7 +260,16 @@ def self_test():
                 if len(found) != expected:
                     print(f'{path}: expected {expected} complaints, got {found}')
                     return 1
-    print(f'{len(bad)} bad files caught, {len(good)} good ones passed')
+        straight = {'client/p2p/x.h': '', 'client/p2p/x.c': '#include "client/p2p/x.h"\n#include "client/p2p/y.h"\n', 'client/p2p/y.h': ''}
+        for tree, expected in ((straight, 0), (straight | {'client/p2p/y.c': '#include "client/p2p/x.h"\n'}, 1)):
+            for path, text in tree.items():
+                with open(os.path.join(root, path), 'w', encoding='utf-8') as file:
+                    file.write(licence + text)
+            found = check_circles(root, tree)
+            if len(found) != expected:
+                print(f'{" ".join(tree)}: expected {expected} circles, got {found}')
+                return 1
+    print(f'{len(bad)} bad files and a circle caught, {len(good)} good ones passed')
     return 0
 
 

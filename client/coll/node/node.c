@@ -3,7 +3,7 @@
 
 #include "client/client.h"
 #include "client/object/group.h"
-#include "client/p2p/board.h"
+#include "client/p2p/engine.h"
 #include "client/p2p/p2p.h"
 #include "client/process/job.h"
 #include "client/progress/vci.h"
@@ -157,14 +157,15 @@ static void leave(struct waiter *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    board_hide(vci_here->table[0].engine, &w->record);
+    record_hide(&vci_here->table[0].engine->records, &w->record);
 }
 
 void shared_show(const struct shared *sh, int member, struct queue_record **record)
 {
     int rank = sh->comm->coll->members[member];
-    board_show_wait(vci_here->table[0].engine, record, sh->comm->context_id + P2P_CONTEXT_COLL,
-                    rank, sh->comm->group->procs[rank], sh->tag);
+    record_show_wait(&vci_here->table[0].engine->records, record,
+                     sh->comm->context_id + P2P_CONTEXT_COLL, rank, sh->comm->group->procs[rank],
+                     sh->tag);
 }
 
 const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_len)

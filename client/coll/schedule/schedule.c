@@ -4,7 +4,7 @@
 #include "client/coll/family/coll.h"
 #include "client/coll/node/node.h"
 #include "client/object/err.h"
-#include "client/p2p/board.h"
+#include "client/p2p/engine.h"
 #include "client/p2p/p2p.h"
 #include "client/progress/vci.h"
 #include "client/transport/exchange.h"
@@ -798,7 +798,8 @@ bool schedule_advance(struct schedule *s)
     if (at_end)
         finish_all(s);
     if (s->record && (at_end || s->next_step != first))
-        board_hide(vci_here->table[0].engine, &s->record); /* what it waited for has come */
+        record_hide(&vci_here->table[0].engine->records,
+                    &s->record); /* what it waited for has come */
     s->advancing = false;
     return at_end;
 }

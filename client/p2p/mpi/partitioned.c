@@ -18,7 +18,9 @@
 #include "client/abi/semantics.h"
 #include "client/client.h"
 #include "client/object/err.h"
-#include "client/p2p/transfer.h"
+#include "client/p2p/inbound.h"
+#include "client/p2p/outbound.h"
+#include "client/p2p/p2p.h"
 #include "client/progress/progress.h"
 
 /* Tags of parts lie below this: clear of the wildcards. */
@@ -70,22 +72,22 @@ CLIENT_PART(partitioned_here, partitioned_first, .init = partitioned_part_init);
 
 /* The announcement is the transfer's own, so either side may free its request while it is under
  * way. */
-static void announcement_destroy(struct request *r)
+static void partitioned_announcement_destroy(struct request *r)
 {
     free(transfer_of(r)->buffer.base);
     transfer_destroy(r);
 }
 
-static const struct request_ops announcement_ops = {.destroy = announcement_destroy};
+static const struct request_ops announcement_ops = {.destroy = partitioned_announcement_destroy};
 
-static struct transfer *new_announcement(enum transfer_dir dir, struct envelope with)
+static struct transfer *partitioned_announcement(enum transfer_dir dir, struct envelope with)
 {
     struct announcement *a = calloc(1, sizeof *a);
     struct engine *e = engine_of(with.comm);
 
     engine_enter(e);
     struct buffer room = buffer_of(a, sizeof *a, datatype_from_handle(MPI_BYTE));
-    struct transfer *t = a ? transfer_new(dir, room, with, false) : NULL;
+    struct transfer *t = a ? transfer_new(dir, room, with) : NULL;
 
     if (t)
         t->base.ops = &announcement_ops;
@@ -95,7 +97,7 @@ static struct transfer *new_announcement(enum transfer_dir dir, struct envelope 
     return t;
 }
 
-static int take_tags(int n, int *ret_first)
+static int partitioned_take_tags(int n, int *ret_first)
 {
     int next = partitioned_here->next_tag;
 
@@ -110,7 +112,7 @@ static int take_tags(int n, int *ret_first)
 
 /* ---- receiver ---- */
 
-static int post_part(struct partitioned *p, int i)
+static int partitioned_post_part(struct partitioned *p, int i)
 {
     MPI_Count first_byte = i * p->part_bytes;
     struct datatype *type = p->partition.type;
@@ -127,18 +129,18 @@ static int post_part(struct partitioned *p, int i)
     return p2p_irecv(room, from, &p->parts[i]);
 }
 
-static int post_parts(struct partitioned *p)
+static int partitioned_post_parts(struct partitioned *p)
 {
     int err = MPI_SUCCESS;
 
     for (int i = 0; !err && i < p->n_parts; i++)
-        err = post_part(p, i);
+        err = partitioned_post_part(p, i);
     p->posted = true;
     return err;
 }
 
 /* The announcement has come. */
-static int meet(struct partitioned *p)
+static int partitioned_meet(struct partitioned *p)
 {
     struct announcement a = *(const struct announcement *)p->setup->buffer.base;
     MPI_Count room = p->n_partitions * p->partition.count * p->partition.type->size;
@@ -163,7 +165,7 @@ static int meet(struct partitioned *p)
     return MPI_SUCCESS;
 }
 
-static void unpack_part(const struct partitioned *p, int i)
+static void partitioned_unpack_part(const struct partitioned *p, int i)
 {
     struct type_cursor cursor;
 
@@ -176,7 +178,7 @@ static void unpack_part(const struct partitioned *p, int i)
 /* ---- progress ---- */
 
 /* Whether part i is over; if it just became so, its message is taken in. */
-static bool part_is_over(struct partitioned *p, int i)
+static bool partitioned_part_is_over(struct partitioned *p, int i)
 {
     struct request *r = p->parts[i];
 
@@ -191,11 +193,11 @@ static bool part_is_over(struct partitioned *p, int i)
         err_stow(err, &p->base.detail);
     }
     if (p->staging)
-        unpack_part(p, i);
+        partitioned_unpack_part(p, i);
     return true;
 }
 
-static void end(struct partitioned *p)
+static void partitioned_end(struct partitioned *p)
 {
     list_remove(&p->link);
     partitioned_here->n_running--;
@@ -208,41 +210,41 @@ static void end(struct partitioned *p)
 }
 
 /* Takes over what is complete. Returns the number of events; p may be gone afterwards. */
-static int advance(struct partitioned *p)
+static int partitioned_advance(struct partitioned *p)
 {
     int n = 0;
 
     if (p->setup) {
         if (!request_is_complete(&p->setup->base))
             return 0;
-        p->error = meet(p);
+        p->error = partitioned_meet(p);
         n++;
     }
     if (!p->sending && !p->posted && !p->error)
-        p->error = post_parts(p);
-    while (p->n_done < p->n_parts && part_is_over(p, p->n_done)) {
+        p->error = partitioned_post_parts(p);
+    while (p->n_done < p->n_parts && partitioned_part_is_over(p, p->n_done)) {
         p->n_done++;
         n++;
     }
     if (p->n_done == p->n_parts) {
-        end(p);
+        partitioned_end(p);
         n++;
     }
     return n;
 }
 
-static int poll_running(void)
+static int partitioned_poll(void)
 {
     int n = 0;
 
     list_foreach_safe(it, &partitioned_here->running)
-        n += advance(list_entry(it, struct partitioned, link));
+        n += partitioned_advance(list_entry(it, struct partitioned, link));
     return n;
 }
 
 /* ---- the request ---- */
 
-static void destroy(struct request *r)
+static void partitioned_destroy(struct request *r)
 {
     struct partitioned *p = (struct partitioned *)r;
 
@@ -256,7 +258,7 @@ static void destroy(struct request *r)
     free(p);
 }
 
-static int start(struct request *r)
+static int partitioned_start(struct request *r)
 {
     struct partitioned *p = (struct partitioned *)r;
 
@@ -268,19 +270,20 @@ static int start(struct request *r)
     list_append(&partitioned_here->running, &p->link);
     partitioned_here->n_running++;
     if (p->with.rank == MPI_PROC_NULL)
-        end(p);
+        partitioned_end(p);
     else
-        advance(p);
+        partitioned_advance(p);
     return MPI_SUCCESS;
 }
 
-static const struct request_ops partitioned_ops = {.destroy = destroy, .start = start};
+static const struct request_ops partitioned_ops = {.destroy = partitioned_destroy,
+                                                   .start = partitioned_start};
 
 static int partitioned_init(bool sending, struct buffer partition, int n_partitions,
                             struct envelope with, struct request **ret_request)
 {
     int first_tag = 0;
-    int err = sending ? take_tags(n_partitions, &first_tag) : MPI_SUCCESS;
+    int err = sending ? partitioned_take_tags(n_partitions, &first_tag) : MPI_SUCCESS;
 
     if (err)
         return err;
@@ -289,7 +292,7 @@ static int partitioned_init(bool sending, struct buffer partition, int n_partiti
     if (p && sending)
         p->parts = calloc((size_t)n_partitions + 1, sizeof(struct request *));
     if (p && with.rank != MPI_PROC_NULL)
-        setup = new_announcement(sending ? TRANSFER_SEND : TRANSFER_RECV, with);
+        setup = partitioned_announcement(sending ? TRANSFER_SEND : TRANSFER_RECV, with);
     if (!p || (sending && !p->parts) || (with.rank != MPI_PROC_NULL && !setup)) {
         if (setup) {
             request_set_complete(&setup->base, true);
@@ -315,14 +318,14 @@ static int partitioned_init(bool sending, struct buffer partition, int n_partiti
         p->n_parts = n_partitions;
         *(struct announcement *)setup->buffer.base =
             (struct announcement){p->part_bytes, n_partitions, first_tag};
-        transfer_start_send(setup);
+        outbound_start(setup);
         request_release(&setup->base);
     } else if (setup) {
         p->setup = setup;
-        transfer_start_recv(setup);
+        inbound_start(setup);
     }
     engine_leave(engine_of(with.comm));
-    progress_register(poll_running, &partitioned_here->n_running, false);
+    progress_register(partitioned_poll, &partitioned_here->n_running, false);
     *ret_request = &p->base;
     return request_publish(MPI_SUCCESS, ret_request);
 }
@@ -347,14 +350,14 @@ int mpi_precv_init(void *buf, int partitions, MPI_Count count, struct datatype *
 /* ---- partitions ---- */
 
 /* The partitioned side behind a request, or NULL. */
-static struct partitioned *side_of(struct request *r, bool sending)
+static struct partitioned *partitioned_of(struct request *r, bool sending)
 {
     struct partitioned *p = (struct partitioned *)r;
 
     return r->ops == &partitioned_ops && p->sending == sending ? p : NULL;
 }
 
-static int ready(struct partitioned *p, int i)
+static int partitioned_ready(struct partitioned *p, int i)
 {
     if (i < 0 || i >= p->n_partitions)
         return err_set(MPI_ERR_ARG, "partition %d is not in 0..%d", i, p->n_partitions - 1);
@@ -369,9 +372,9 @@ static int ready(struct partitioned *p, int i)
     return p2p_isend(message, to, P2P_STANDARD, &p->parts[i]);
 }
 
-static int check_sender(struct request *request, struct partitioned **ret_sender)
+static int partitioned_sender(struct request *request, struct partitioned **ret_sender)
 {
-    struct partitioned *p = side_of(request, true);
+    struct partitioned *p = partitioned_of(request, true);
 
     if (!p)
         return err_set(MPI_ERR_REQUEST, "the request is no partitioned send");
@@ -384,33 +387,33 @@ static int check_sender(struct request *request, struct partitioned **ret_sender
 int mpi_pready(int partition, struct request *request)
 {
     struct partitioned *p;
-    int err = check_sender(request, &p);
+    int err = partitioned_sender(request, &p);
 
-    return err ? err : ready(p, partition);
+    return err ? err : partitioned_ready(p, partition);
 }
 
 int mpi_pready_range(int partition_low, int partition_high, struct request *request)
 {
     struct partitioned *p;
-    int err = check_sender(request, &p);
+    int err = partitioned_sender(request, &p);
 
     for (int i = partition_low; !err && i <= partition_high; i++)
-        err = ready(p, i);
+        err = partitioned_ready(p, i);
     return err;
 }
 
 int mpi_pready_list(MPI_Count length, const int array_of_partitions[], struct request *request)
 {
     struct partitioned *p;
-    int err = check_sender(request, &p);
+    int err = partitioned_sender(request, &p);
 
     for (MPI_Count i = 0; !err && i < length; i++)
-        err = ready(p, array_of_partitions[i]);
+        err = partitioned_ready(p, array_of_partitions[i]);
     return err;
 }
 
 /* Whether all messages that the partition has bytes of have come. */
-static bool has_arrived(struct partitioned *p, int partition)
+static bool partitioned_has_arrived(struct partitioned *p, int partition)
 {
     if (!p->base.active || request_is_complete(&p->base))
         return true;
@@ -421,7 +424,7 @@ static bool has_arrived(struct partitioned *p, int partition)
     MPI_Count part = p->part_bytes ? p->part_bytes : p->n_partitions;
     MPI_Count first = partition * size / part, behind = ((partition + 1) * size + part - 1) / part;
     for (MPI_Count i = first; i < behind && i < p->n_parts; i++)
-        if (!part_is_over(p, (int)i))
+        if (!partitioned_part_is_over(p, (int)i))
             return false;
     return true;
 }
@@ -431,14 +434,14 @@ int mpi_parrived(struct request *request, int partition, int *flag)
     *flag = 1;
     if (!request)
         return MPI_SUCCESS;
-    struct partitioned *p = side_of(request, false);
+    struct partitioned *p = partitioned_of(request, false);
     if (!p)
         return err_set(MPI_ERR_REQUEST, "the request is no partitioned receive");
     if (partition < 0 || partition >= p->n_partitions)
         return err_set(MPI_ERR_ARG, "partition %d is not in 0..%d", partition, p->n_partitions - 1);
-    if (!has_arrived(p, partition)) {
+    if (!partitioned_has_arrived(p, partition)) {
         progress_ask();
-        *flag = has_arrived(p, partition);
+        *flag = partitioned_has_arrived(p, partition);
     }
     return MPI_SUCCESS;
 }

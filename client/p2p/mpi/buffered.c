@@ -18,7 +18,7 @@
 #include "client/client.h"
 #include "client/object/err.h"
 #include "client/object/session.h"
-#include "client/p2p/transfer.h"
+#include "client/p2p/outbound.h"
 #include "client/progress/progress.h"
 
 struct buffer_pool {
@@ -60,13 +60,13 @@ static struct buffered_state *buffered_here = &buffered_first;
 CLIENT_PART(buffered_here, buffered_first);
 
 /* Whether all messages before `end` have left. */
-static bool has_left(const struct buffer_pool *pool, uint64_t end)
+static bool buffered_has_left(const struct buffer_pool *pool, uint64_t end)
 {
     const struct list *oldest = list_first(&pool->messages);
     return !oldest || list_entry(oldest, struct buffered, link)->number >= end;
 }
 
-static void leave_pool(struct object *object)
+static void buffered_leave(struct object *object)
 {
     struct request *r = (struct request *)object;
     struct buffered *m = (struct buffered *)((uint8_t *)transfer_of(r)->buffer.base -
@@ -78,7 +78,7 @@ static void leave_pool(struct object *object)
     free(m);
     list_foreach_safe(it, &pool->flushes) {
         struct flush *f = list_entry(it, struct flush, link);
-        if (!has_left(pool, f->end))
+        if (!buffered_has_left(pool, f->end))
             continue;
         list_remove(it);
         request_complete(&f->base, MPI_SUCCESS);
@@ -87,35 +87,35 @@ static void leave_pool(struct object *object)
 }
 
 /* The pool belongs to whoever holds the library lock. */
-static void message_destroy(struct request *r)
+static void buffered_destroy(struct request *r)
 {
     if (vci_alone())
-        vci_bury(&r->obj, leave_pool);
+        vci_bury(&r->obj, buffered_leave);
     else
-        leave_pool(&r->obj);
+        buffered_leave(&r->obj);
 }
 
-static const struct request_ops message_ops = {.destroy = message_destroy};
+static const struct request_ops message_ops = {.destroy = buffered_destroy};
 
-static void flush(struct buffer_pool *pool)
+static void buffered_flush(struct buffer_pool *pool)
 {
     uint64_t end = pool->n_messages;
     struct progress_wait wait;
 
     progress_wait_begin(&wait);
-    while (!has_left(pool, end))
+    while (!buffered_has_left(pool, end))
         progress_wait_step(&wait);
     progress_wait_end(&wait);
 }
 
-static void flush_destroy(struct request *r)
+static void buffered_flush_destroy(struct request *r)
 {
     free(r);
 }
 
-static const struct request_ops flush_ops = {.destroy = flush_destroy};
+static const struct request_ops flush_ops = {.destroy = buffered_flush_destroy};
 
-static int start_flush(struct buffer_pool *pool, struct request **ret_request)
+static int buffered_iflush(struct buffer_pool *pool, struct request **ret_request)
 {
     if (!pool || list_empty(&pool->messages))
         return request_publish(
@@ -130,7 +130,7 @@ static int start_flush(struct buffer_pool *pool, struct request **ret_request)
     return request_publish(MPI_SUCCESS, ret_request);
 }
 
-static int attach(struct buffer_pool **pool, void *buffer, MPI_Count size)
+static int buffered_attach(struct buffer_pool **pool, void *buffer, MPI_Count size)
 {
     if (*pool)
         return err_set(MPI_ERR_BUFFER, "a buffer is attached already");
@@ -144,7 +144,7 @@ static int attach(struct buffer_pool **pool, void *buffer, MPI_Count size)
     return MPI_SUCCESS;
 }
 
-static int detach(struct buffer_pool **pool, void *buffer_addr, MPI_Count *ret_size)
+static int buffered_detach(struct buffer_pool **pool, void *buffer_addr, MPI_Count *ret_size)
 {
     if (!*pool) {
         *(void **)buffer_addr = NULL;
@@ -152,7 +152,7 @@ static int detach(struct buffer_pool **pool, void *buffer_addr, MPI_Count *ret_s
         return MPI_SUCCESS;
     }
     while (!list_empty(&(*pool)->messages)) /* other threads may send while this one waits */
-        flush(*pool);
+        buffered_flush(*pool);
     *(void **)buffer_addr = (*pool)->address;
     *ret_size = (*pool)->size < 0 ? 0 : (*pool)->size;
     free(*pool);
@@ -160,7 +160,7 @@ static int detach(struct buffer_pool **pool, void *buffer_addr, MPI_Count *ret_s
     return MPI_SUCCESS;
 }
 
-static struct buffer_pool *pool_for(const struct comm *comm)
+static struct buffer_pool *buffered_pool(const struct comm *comm)
 {
     if (comm->buffer)
         return comm->buffer;
@@ -168,9 +168,9 @@ static struct buffer_pool *pool_for(const struct comm *comm)
                                                   : buffered_here->process_pool;
 }
 
-static int send_buffered(struct buffer message, struct envelope to)
+static int buffered_send(struct buffer message, struct envelope to)
 {
-    struct buffer_pool *pool = pool_for(to.comm);
+    struct buffer_pool *pool = buffered_pool(to.comm);
     MPI_Count n_bytes = message.count * message.type->size;
     MPI_Count cost = n_bytes + MESSAGE_OVERHEAD;
 
@@ -193,7 +193,7 @@ static int send_buffered(struct buffer message, struct envelope to)
     engine_enter(e);
     struct transfer *t =
         m ? transfer_new(TRANSFER_SEND, buffer_of(m->data, n_bytes, datatype_from_handle(MPI_BYTE)),
-                         to, false)
+                         to)
           : NULL;
     if (!t) {
         engine_leave(e);
@@ -208,7 +208,7 @@ static int send_buffered(struct buffer message, struct envelope to)
     pool->used += cost;
     list_append(&pool->messages, &m->link);
     t->base.ops = &message_ops;
-    transfer_start_send(t);
+    outbound_start(t);
     request_release(&t->base);
     engine_leave(e);
     return MPI_SUCCESS;
@@ -217,13 +217,13 @@ static int send_buffered(struct buffer message, struct envelope to)
 int mpi_bsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
               struct comm *comm)
 {
-    return send_buffered(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag));
+    return buffered_send(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag));
 }
 
 int mpi_ibsend(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
                struct comm *comm, struct request **ret_request)
 {
-    int err = send_buffered(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag));
+    int err = buffered_send(buffer_of(buf, count, datatype), envelope_user(comm, dest, tag));
 
     err = err ? err : request_new_complete(comm, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, ret_request);
     return request_publish(err, ret_request);
@@ -236,7 +236,7 @@ struct bsend_request {
     struct envelope to;
 };
 
-static void bsend_destroy(struct request *r)
+static void buffered_persistent_destroy(struct request *r)
 {
     struct bsend_request *b = (struct bsend_request *)r;
 
@@ -245,10 +245,10 @@ static void bsend_destroy(struct request *r)
     free(b);
 }
 
-static int bsend_start(struct request *r)
+static int buffered_persistent_start(struct request *r)
 {
     struct bsend_request *b = (struct bsend_request *)r;
-    int err = send_buffered(b->message, b->to);
+    int err = buffered_send(b->message, b->to);
 
     if (!err) {
         r->active = true;
@@ -257,7 +257,8 @@ static int bsend_start(struct request *r)
     return err;
 }
 
-static const struct request_ops bsend_ops = {.destroy = bsend_destroy, .start = bsend_start};
+static const struct request_ops bsend_ops = {.destroy = buffered_persistent_destroy,
+                                             .start = buffered_persistent_start};
 
 int mpi_bsend_init(const void *buf, MPI_Count count, struct datatype *datatype, int dest, int tag,
                    struct comm *comm, struct request **ret_request)
@@ -277,28 +278,28 @@ int mpi_bsend_init(const void *buf, MPI_Count count, struct datatype *datatype, 
 
 int mpi_buffer_attach(void *buffer, MPI_Count size)
 {
-    return attach(&buffered_here->process_pool, buffer, size);
+    return buffered_attach(&buffered_here->process_pool, buffer, size);
 }
 
 int mpi_buffer_detach(void *buffer_addr, MPI_Count *ret_size)
 {
-    return detach(&buffered_here->process_pool, buffer_addr, ret_size);
+    return buffered_detach(&buffered_here->process_pool, buffer_addr, ret_size);
 }
 
 int mpi_buffer_flush(void)
 {
     if (buffered_here->process_pool)
-        flush(buffered_here->process_pool);
+        buffered_flush(buffered_here->process_pool);
     return MPI_SUCCESS;
 }
 
 int mpi_buffer_iflush(struct request **ret_request)
 {
-    return start_flush(buffered_here->process_pool, ret_request);
+    return buffered_iflush(buffered_here->process_pool, ret_request);
 }
 
 /* Communicators are destroyed when their last message has left: the pool is empty then. */
-static void release_comm(struct comm *comm)
+static void buffered_release_comm(struct comm *comm)
 {
     free(comm->buffer);
     comm->buffer = NULL;
@@ -307,46 +308,46 @@ static void release_comm(struct comm *comm)
 int mpi_comm_attach_buffer(struct comm *comm, void *buffer, MPI_Count size)
 {
     if (!buffered_here->hooked)
-        comm_on_destroy(release_comm);
+        comm_on_destroy(buffered_release_comm);
     buffered_here->hooked = true;
-    return attach(&comm->buffer, buffer, size);
+    return buffered_attach(&comm->buffer, buffer, size);
 }
 
 int mpi_comm_detach_buffer(struct comm *comm, void *buffer_addr, MPI_Count *ret_size)
 {
-    return detach(&comm->buffer, buffer_addr, ret_size);
+    return buffered_detach(&comm->buffer, buffer_addr, ret_size);
 }
 
 int mpi_comm_flush_buffer(struct comm *comm)
 {
     if (comm->buffer)
-        flush(comm->buffer);
+        buffered_flush(comm->buffer);
     return MPI_SUCCESS;
 }
 
 int mpi_comm_iflush_buffer(struct comm *comm, struct request **ret_request)
 {
-    return start_flush(comm->buffer, ret_request);
+    return buffered_iflush(comm->buffer, ret_request);
 }
 
 int mpi_session_attach_buffer(struct session *session, void *buffer, MPI_Count size)
 {
-    return attach(&session->buffer, buffer, size);
+    return buffered_attach(&session->buffer, buffer, size);
 }
 
 int mpi_session_detach_buffer(struct session *session, void *buffer_addr, MPI_Count *ret_size)
 {
-    return detach(&session->buffer, buffer_addr, ret_size);
+    return buffered_detach(&session->buffer, buffer_addr, ret_size);
 }
 
 int mpi_session_flush_buffer(struct session *session)
 {
     if (session->buffer)
-        flush(session->buffer);
+        buffered_flush(session->buffer);
     return MPI_SUCCESS;
 }
 
 int mpi_session_iflush_buffer(struct session *session, struct request **ret_request)
 {
-    return start_flush(session->buffer, ret_request);
+    return buffered_iflush(session->buffer, ret_request);
 }

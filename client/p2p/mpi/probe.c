@@ -11,7 +11,6 @@
 #include "client/object/err.h"
 #include "client/object/group.h"
 #include "client/object/handle.h"
-#include "client/p2p/board.h"
 #include "client/p2p/inbound.h"
 #include "client/p2p/transfer.h"
 #include "client/progress/progress.h"
@@ -37,15 +36,15 @@ static void probe_part_init(void)
 }
 CLIENT_PART(probe_here, probe_first, .init = probe_part_init);
 
-static void describe(const struct unexpected *u, MPI_Status *status)
+static void probe_describe(const struct unexpected *u, MPI_Status *status)
 {
     MPI_Count bytes = u->kind == UNEXPECTED_SELF ? u->self->bytes : u->bytes;
     status_set_received(status, u->match.source, u->match.tag, bytes);
 }
 
 /* Looks for a message, describes it, and takes it off the table if the caller wants it. */
-static bool look(int source, int tag, const struct comm *comm, MPI_Status *status,
-                 struct unexpected **ret_taken)
+static bool probe_look(int source, int tag, const struct comm *comm, MPI_Status *status,
+                       struct unexpected **ret_taken)
 {
     struct engine *e = engine_of(comm);
     struct unexpected *u = NULL;
@@ -54,7 +53,7 @@ static bool look(int source, int tag, const struct comm *comm, MPI_Status *statu
     if (e->match.n_unexpected > 0)
         u = match_find_unexpected(&e->match, comm->context_id + P2P_CONTEXT_USER, source, tag);
     if (u) {
-        describe(u, status);
+        probe_describe(u, status);
         if (ret_taken) {
             match_remove_unexpected(&e->match, u);
             *ret_taken = u;
@@ -64,38 +63,38 @@ static bool look(int source, int tag, const struct comm *comm, MPI_Status *statu
     return u != NULL;
 }
 
-static void wait_for_message(int source, int tag, const struct comm *comm, MPI_Status *status,
-                             struct unexpected **ret_taken)
+static void probe_wait(int source, int tag, const struct comm *comm, MPI_Status *status,
+                       struct unexpected **ret_taken)
 {
     struct engine *e = engine_of(comm);
     struct progress_wait wait;
     struct queue_record *record = NULL;
 
     progress_wait_begin(&wait);
-    while (!look(source, tag, comm, status, ret_taken)) {
+    while (!probe_look(source, tag, comm, status, ret_taken)) {
         progress_wait_step(&wait);
         if (__builtin_expect(wait.record && !record, 0)) {
             engine_enter(e);
-            board_show_wait(e, &record, comm->context_id + P2P_CONTEXT_USER, source,
-                            source < 0 ? -1 : comm_peers(comm)->procs[source], tag);
+            record_show_wait(&e->records, &record, comm->context_id + P2P_CONTEXT_USER, source,
+                             source < 0 ? -1 : comm_peers(comm)->procs[source], tag);
             engine_leave(e);
         }
     }
     progress_wait_end(&wait);
     if (record) {
         engine_enter(e);
-        board_hide(e, &record);
+        record_hide(&e->records, &record);
         engine_leave(e);
     }
 }
 
-static bool look_twice(int source, int tag, const struct comm *comm, MPI_Status *status,
-                       struct unexpected **ret_taken)
+static bool probe_look_twice(int source, int tag, const struct comm *comm, MPI_Status *status,
+                             struct unexpected **ret_taken)
 {
-    if (look(source, tag, comm, status, ret_taken))
+    if (probe_look(source, tag, comm, status, ret_taken))
         return true;
     progress_ask();
-    return look(source, tag, comm, status, ret_taken);
+    return probe_look(source, tag, comm, status, ret_taken);
 }
 
 int mpi_probe(int source, int tag, struct comm *comm, MPI_Status *status)
@@ -103,7 +102,7 @@ int mpi_probe(int source, int tag, struct comm *comm, MPI_Status *status)
     if (source == MPI_PROC_NULL)
         status_set_proc_null(status);
     else
-        wait_for_message(source, tag, comm, status, NULL);
+        probe_wait(source, tag, comm, status, NULL);
     return MPI_SUCCESS;
 }
 
@@ -113,14 +112,14 @@ int mpi_iprobe(int source, int tag, struct comm *comm, int *flag, MPI_Status *st
         *flag = 1;
         status_set_proc_null(status);
     } else {
-        *flag = look_twice(source, tag, comm, status, NULL);
+        *flag = probe_look_twice(source, tag, comm, status, NULL);
     }
     return MPI_SUCCESS;
 }
 
 /* A handle for the message that will be taken. NULL, with the error in *ret_err: no memory, no
  * handle. */
-static struct message *new_message(struct comm *comm, int *ret_err)
+static struct message *probe_new_message(struct comm *comm, int *ret_err)
 {
     struct message *m = malloc(sizeof *m);
 
@@ -138,14 +137,14 @@ static struct message *new_message(struct comm *comm, int *ret_err)
     return m;
 }
 
-static void free_message(struct message *m)
+static void probe_free_message(struct message *m)
 {
     comm_unref(m->comm);
     handle_free(&m->obj);
     free(m);
 }
 
-static int take_no_proc(struct message **ret_message, MPI_Status *status)
+static int probe_take_no_proc(struct message **ret_message, MPI_Status *status)
 {
     status_set_proc_null(status);
     *ret_message = &probe_here->no_proc;
@@ -156,12 +155,12 @@ int mpi_mprobe(int source, int tag, struct comm *comm, struct message **ret_mess
                MPI_Status *status)
 {
     if (source == MPI_PROC_NULL)
-        return take_no_proc(ret_message, status);
+        return probe_take_no_proc(ret_message, status);
     int err = MPI_SUCCESS;
-    struct message *m = new_message(comm, &err);
+    struct message *m = probe_new_message(comm, &err);
     if (!m)
         return err;
-    wait_for_message(source, tag, comm, status, &m->unexpected);
+    probe_wait(source, tag, comm, status, &m->unexpected);
     *ret_message = m;
     return MPI_SUCCESS;
 }
@@ -171,21 +170,21 @@ int mpi_improbe(int source, int tag, struct comm *comm, int *flag, struct messag
 {
     if (source == MPI_PROC_NULL) {
         *flag = 1;
-        return take_no_proc(ret_message, status);
+        return probe_take_no_proc(ret_message, status);
     }
     int err = MPI_SUCCESS;
     *flag = 0;
-    if (!look_twice(source, tag, comm, status, NULL))
+    if (!probe_look_twice(source, tag, comm, status, NULL))
         return MPI_SUCCESS;
-    struct message *m = new_message(comm, &err);
+    struct message *m = probe_new_message(comm, &err);
     if (!m)
         return err;
     /* Another thread may have taken it. */
-    *flag = look(source, tag, comm, status, &m->unexpected);
+    *flag = probe_look(source, tag, comm, status, &m->unexpected);
     if (*flag)
         *ret_message = m;
     else
-        free_message(m);
+        probe_free_message(m);
     return MPI_SUCCESS;
 }
 
@@ -200,9 +199,9 @@ int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct mes
             request_new_complete(NULL, MPI_PROC_NULL, MPI_ANY_TAG, 0, ret_request), ret_request);
     struct engine *e = engine_of(m->comm);
     engine_enter(e);
-    struct transfer *t = transfer_new(
-        TRANSFER_RECV, buffer_of(buf, count, datatype),
-        envelope_user(m->comm, m->unexpected->match.source, m->unexpected->match.tag), false);
+    struct transfer *t =
+        transfer_new(TRANSFER_RECV, buffer_of(buf, count, datatype),
+                     envelope_user(m->comm, m->unexpected->match.source, m->unexpected->match.tag));
     if (t) {
         inbound_take_unexpected(t, m->unexpected);
         transfer_left(t);
@@ -212,7 +211,7 @@ int mpi_imrecv(void *buf, MPI_Count count, struct datatype *datatype, struct mes
         *message = m;
         return err_set(MPI_ERR_NO_MEM, "no memory for a request");
     }
-    free_message(m);
+    probe_free_message(m);
     *ret_request = &t->base;
     return request_publish(MPI_SUCCESS, ret_request);
 }
