@@ -105,7 +105,7 @@ def find_motet(option):
     prefix, build = os.path.join(CACHE, 'motet'), os.path.join(CACHE, 'build')
     say(f'building Motet into {prefix}')
     if not os.path.exists(os.path.join(build, 'build.ninja')):
-        shell.run(['meson', 'setup', build, ROOT, f'--prefix={prefix}', '-Dtests=false'], 600)
+        shell.run(['meson', 'setup', build, ROOT, f'--prefix={prefix}', '-Dtests=disabled'], 600)
     shell.run(['meson', 'install', '-C', build], 1800)
     return Motet(prefix)
 

@@ -114,7 +114,7 @@ class Tree:
         if shutil.which('ccache'):
             environment['CC'] = f'ccache {os.environ.get("CC", "gcc")}'
         # Without debug information and with little optimization: most of a mutant's time is compiling and linking.
-        command = ['meson', 'setup', str(self.build), str(self.source), f'--prefix={self.stage}', '-Dtests=true', '-Doptimization=1',
+        command = ['meson', 'setup', str(self.build), str(self.source), f'--prefix={self.stage}', '-Dtests=enabled', '-Doptimization=1',
                    '-Ddebug=false']
         if not (self.build / 'build.ninja').is_file():
             shutil.rmtree(self.build, ignore_errors=True)
