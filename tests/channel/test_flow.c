@@ -259,6 +259,75 @@ static void test_receiver(void **state)
     assert_int_equal(rx.cumulative, 3);
 }
 
+/* Acknowledgements while the numbers pass round the bitmap: each bit is the number that it should
+ * be, also where the bits of a word lie at both of the bitmap's ends. */
+static void test_selective_bits_round_the_bitmap(void **state)
+{
+    struct rand r = {.state = 7};
+
+    (void)state;
+    for (uint32_t start = 0; start < 2 * FLOW_RX_WINDOW; start += 1 + start % 7) {
+        bool taken[FLOW_WINDOW + 2] = {false};
+        struct wire_ack ack;
+        flow_rx_init(&rx, 5);
+        rx.cumulative = start;
+        for (uint32_t i = 0; i < 40; i++) {
+            uint32_t ahead = 2 + (uint32_t)rand_below(&r, FLOW_WINDOW);
+            if (flow_rx_check(&rx, start + ahead) == FLOW_NEW)
+                flow_rx_take(&rx, start + ahead);
+            taken[ahead] = true;
+        }
+        uint32_t n_words = flow_rx_ack(&rx, &ack), last = 0;
+        assert_int_equal(ack.cumulative, start);
+        for (uint32_t ahead = 2; ahead < FLOW_WINDOW + 2; ahead++) {
+            uint32_t bit = ahead - 2;
+            assert_int_equal(ack.selective[bit / 64] >> (bit % 64) & 1, taken[ahead]);
+            last = taken[ahead] ? bit / 64 + 1 : last;
+        }
+        assert_int_equal(n_words, last);
+    }
+}
+
+/* What is refused under a number stays refused, until the window has moved on. */
+static void test_refused_numbers(void **state)
+{
+    (void)state;
+    flow_rx_refuse(&rx, 2);
+    assert_true(flow_rx_refused(&rx, 2));
+    assert_false(flow_rx_refused(&rx, 1));
+    assert_int_equal(flow_rx_check(&rx, 2), FLOW_NEW);
+    flow_rx_take(&rx, 1);
+    flow_rx_take(&rx, 2);
+    assert_false(flow_rx_refused(&rx, 2 + FLOW_RX_WINDOW));
+    flow_rx_refuse(&rx, 5);
+    flow_rx_skip(&rx, 5000);
+    assert_int_equal(rx.cumulative, 4999);
+    assert_false(flow_rx_refused(&rx, 5 + FLOW_RX_WINDOW));
+    flow_rx_take(&rx, 5001);
+    flow_rx_skip(&rx, 5001);
+    assert_int_equal(rx.cumulative, 5001);
+}
+
+/* A message that is replaced goes again at once, and its old block comes back. */
+static void test_replace(void **state)
+{
+    uint32_t seq;
+
+    (void)state;
+    send_n(2, WAY_A, MS);
+    assert_int_equal(flow_tx_replace(&tx, 1, 77, 88), 1);
+    assert_true(flow_tx_next(&tx, &seq));
+    assert_int_equal(seq, 1);
+    assert_int_equal(flow_tx_packet(&tx, 1)->len, 88);
+    flow_tx_sent(&tx, 1, WAY_A, MS);
+    flow_tx_lost(&tx, 2);
+    flow_tx_lost(&tx, 2);
+    flow_tx_lost(&tx, 3);
+    assert_int_equal(tx.n_resend, 1);
+    assert_int_equal(ack_up_to(2, 2 * MS), 2);
+    assert_int_equal(blocks[0], 77);
+}
+
 /* Sender and receiver over a channel that loses, doubles and reorders: everything arrives once. */
 static void test_random(void **state)
 {
@@ -334,6 +403,9 @@ int main(void)
         cmocka_unit_test_setup(test_numbers_wrap, setup),
         cmocka_unit_test_setup(test_give_up_and_skip, setup),
         cmocka_unit_test_setup(test_receiver, setup),
+        cmocka_unit_test_setup(test_selective_bits_round_the_bitmap, setup),
+        cmocka_unit_test_setup(test_refused_numbers, setup),
+        cmocka_unit_test_setup(test_replace, setup),
         cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

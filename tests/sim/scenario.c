@@ -394,6 +394,48 @@ static void test_gateway_dies(void **state)
     world_free(w);
 }
 
+static uint64_t counted(const struct world *w, uint32_t node, enum count_id id)
+{
+    const struct sim_node *n = &w->s.nodes[node];
+    uint64_t sum = 0;
+
+    for (uint32_t c = 0; c < n->n_nics; c++)
+        sum += count_get(channel_counters(n->nics[c].ch), id);
+    return sum;
+}
+
+/* The forwarding tables of two nodes point at each other, as they may for a moment. A packet
+ * between them ends by the limit of hops; once the tables are right the message arrives. */
+static void test_tables_that_point_at_each_other(void **state)
+{
+    struct world *w = world_new(2);
+    struct sim *s = &w->s;
+    struct hop_entry *e = &s->nodes[1].hops->entries[cluster_slot(1, 2)];
+    hop_word back = hop_pack((uint16_t)cluster_slot(1, 0), 0, 2, 65535);
+    uint64_t start = s->now_ns;
+    int32_t tag = -1;
+
+    (void)state;
+    atomic_store(&e->quick, back);
+    atomic_store(&e->wide[0], back);
+    atomic_fetch_add(&s->nodes[1].hops->generation, 1);
+    assert_true(put(w, 0, 2, 100, 5));
+    while (counted(w, 0, COUNT_DROP_HOPS) + counted(w, 1, COUNT_DROP_HOPS) < 3) {
+        assert_true(s->now_ns - start < CLOCK_NS_PER_S);
+        step(w);
+    }
+    assert_int_equal(get(w, 2), -1);
+    uint64_t sent = 1 + counted(w, 0, COUNT_RESENT);
+    uint64_t passed_on = counted(w, 0, COUNT_FORWARDED) + counted(w, 1, COUNT_FORWARDED);
+    assert_true(passed_on <= sent * (WIRE_MAX_HOPS - 1));
+    cluster_update(s, 1);
+    for (start = s->now_ns; tag != 5; tag = get(w, 2)) {
+        assert_true(s->now_ns - start < 2 * CLOCK_NS_PER_S);
+        step(w);
+    }
+    world_free(w);
+}
+
 /* A rank writes rubbish into its ring: control is told, the others go on. */
 static void test_poisoned_ring(void **state)
 {
@@ -444,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_what_is_set_aside_ends_with_its_job),
         cmocka_unit_test(test_unreachable_and_back),
         cmocka_unit_test(test_gateway_dies),
+        cmocka_unit_test(test_tables_that_point_at_each_other),
         cmocka_unit_test(test_poisoned_ring),
         cmocka_unit_test(test_local_delivery),
     };
