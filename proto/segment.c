@@ -21,9 +21,9 @@ void segment_shape_defaults(struct segment_shape *shape)
     shape->down.n_slots = 1024;
     shape->down.data_bytes = 4u << 20;
     /* Half of it is the largest single publication: 64 KiB for each of 8 ranks. */
-    shape->exchange_bytes = shape->n_local <= 16   ? 1u << 20
-                            : shape->n_local <= 64 ? 256u << 10
-                                                   : 64u << 10;
+    shape->cell_bytes = shape->n_local <= 16   ? 1u << 20
+                        : shape->n_local <= 64 ? 256u << 10
+                                               : 64u << 10;
     /* As many as threads of a rank can be expected to run at once. */
     shape->n_vcis = shape->n_local <= 32 ? 8 : shape->n_local <= 96 ? 4 : 1;
 }
@@ -46,9 +46,8 @@ int segment_shape_check(const struct segment_shape *shape)
         shape->n_networks > SEGMENT_MAX_NETWORKS || shape->board_records < 64 ||
         shape->board_records > 1u << 20)
         return -EINVAL;
-    if (shape->exchange_bytes != 0 &&
-        (shape->exchange_bytes < 4096 || shape->exchange_bytes > 1u << 26 ||
-         (shape->exchange_bytes & (shape->exchange_bytes - 1)) != 0))
+    if (shape->cell_bytes != 0 && (shape->cell_bytes < 4096 || shape->cell_bytes > 1u << 26 ||
+                                   (shape->cell_bytes & (shape->cell_bytes - 1)) != 0))
         return -EINVAL;
     if (shape->n_vcis == 0 || shape->n_vcis > SEGMENT_MAX_VCIS ||
         segment_first_bit(shape, shape->n_vcis) > BELL_MAX_RINGS)
@@ -107,8 +106,8 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
     l->down_stride = page_align(ring_size(&shape->down));
     at += l->down_stride * shape->n_local * shape->n_channels;
 
-    l->exchange_off = at;
-    l->exchange_stride = shape->exchange_bytes ? EXCHANGE_DATA_OFF + shape->exchange_bytes : 0;
-    at += l->exchange_stride * EXCHANGE_SLOTS * EXCHANGE_ROWS * shape->n_local;
+    l->cells_off = at;
+    l->cells_stride = shape->cell_bytes ? CELLS_DATA_OFF + shape->cell_bytes : 0;
+    at += l->cells_stride * CELLS_SLOTS * CELLS_ROWS * shape->n_local;
     l->total = page_align(at);
 }

@@ -8,7 +8,7 @@
  * Contents, in order: header, table of world ranks, table of nodes, table of networks, who is on
  * them and how far they are apart, who is closed for each channel, one bell per channel, one area
  * per local rank (bell, board of queue records, what it is doing), rings rank to rank (one per
- * ordered pair and vci), rings rank to channel and channel to rank, cells of the exchange. A
+ * ordered pair and vci), rings rank to channel and channel to rank, the cells of collectives. A
  * channel thread has one bell (and one eventfd) per job, so that no job can touch what wakes
  * another one.
  */
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "proto/calls.h"
-#include "proto/exchange.h"
+#include "proto/cells.h"
 #include "proto/hop.h"
 #include "proto/queue.h"
 #include "proto/ring.h"
@@ -45,7 +45,7 @@ struct segment_shape {
     struct ring_shape local; /* rank to rank */
     struct ring_shape up;    /* rank to channel */
     struct ring_shape down;  /* channel to rank */
-    uint32_t exchange_bytes; /* data of a cell of the exchange, a power of two; 0: no exchange */
+    uint32_t cell_bytes;     /* data of a cell, a power of two; 0: no cells */
     uint32_t n_networks;     /* that nodes of the job are on, at most SEGMENT_MAX_NETWORKS */
     uint32_t n_vcis; /* rings of a pair of local ranks, 1 to SEGMENT_MAX_VCIS: threads use the
                          further ones (client/progress/vci.h) */
@@ -118,7 +118,7 @@ struct segment_layout {
         calls_off;                                   /* the last two: within a rank's area */
     size_t local_off, local_stride;                  /* ring of (vci, producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride; /* ring of (rank, channel) */
-    size_t exchange_off, exchange_stride;            /* cell of (slot, row, rank) */
+    size_t cells_off, cells_stride;                  /* cell of (slot, row, rank) */
     size_t total;
 };
 
@@ -224,14 +224,11 @@ static inline void *segment_down_ring(void *base, const struct segment_layout *l
            l->down_stride * ((size_t)rank * l->shape.n_channels + channel);
 }
 
-/* Cell of local rank `local` in a row of a slot; its data follows at EXCHANGE_DATA_OFF. */
-#define EXCHANGE_DATA_OFF 12288u
-static inline struct exchange_cell *segment_exchange_cell(void *base,
-                                                          const struct segment_layout *l,
-                                                          uint32_t slot, uint32_t row,
-                                                          uint32_t local)
+/* Cell of local rank `local` in a row of a slot; its data follows at CELLS_DATA_OFF. */
+#define CELLS_DATA_OFF 12288u
+static inline struct cell *segment_cell(void *base, const struct segment_layout *l, uint32_t slot,
+                                        uint32_t row, uint32_t local)
 {
-    size_t idx = ((size_t)slot * EXCHANGE_ROWS + row) * l->shape.n_local + local;
-    return (struct exchange_cell *)(void *)((char *)base + l->exchange_off +
-                                            l->exchange_stride * idx);
+    size_t idx = ((size_t)slot * CELLS_ROWS + row) * l->shape.n_local + local;
+    return (struct cell *)(void *)((char *)base + l->cells_off + l->cells_stride * idx);
 }

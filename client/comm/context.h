@@ -28,11 +28,11 @@
 #define CONTEXT_AGAIN SCHEDULE_AGAIN
 
 /* The last two words of a vote, over intracommunicators only: a communicator gets a slot of the
- * exchange along with its id (client/coll/node/node.h), and a vci (client/progress/vci.h). */
+ * cells along with its id (client/coll/node/node.h), and a vci (client/progress/vci.h). */
 struct context_try {
     uint64_t vote[4]; /* free ids offered; the highest bit: the word was not on offer elsewhere,
-                         below it vci_offer(); free slots of the exchange: ANDed over the members.
-                         Highest step of the exchange: the maximum over the members. */
+                         below it vci_offer(); free slots of cells: ANDed over the members.
+                         Highest step of the cells: the maximum over the members. */
     bool with_slot;   /* the new one gets a slot; set before the first offer */
     bool holds;       /* this attempt has the word on offer */
     uint64_t offered; /* slots that this attempt has on offer */

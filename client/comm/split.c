@@ -86,7 +86,8 @@ static int n_members(const struct comm *comm)
     return comm->size + (comm_is_inter(comm) ? comm->remote_group->size : 0);
 }
 
-static int exchange(struct comm *comm, struct entry mine, struct entry *entries, uint32_t *ret_id)
+static int split_agree(struct comm *comm, struct entry mine, struct entry *entries,
+                       uint32_t *ret_id)
 {
     struct schedule s;
     schedule_begin(&s, comm, coll_next_tag(comm));
@@ -105,7 +106,7 @@ int split_comm(struct comm *comm, int color, int key, struct comm **ret_newcomm)
     uint32_t id = 0;
     struct group *group = NULL, *remote = NULL;
     *ret_newcomm = NULL;
-    int err = exchange(comm, (struct entry){color, key}, entries, &id);
+    int err = split_agree(comm, (struct entry){color, key}, entries, &id);
     if (!err && color == MPI_UNDEFINED) {
         context_give_back(id);
     } else if (!err) {
@@ -161,7 +162,7 @@ static int guided_color(const struct comm *comm, const struct info *info, bool b
  * be split by hardware. */
 #define ABSENT (-1)
 
-static int exchange_places(struct comm *comm, bool asks, int *places)
+static int split_gather_places(struct comm *comm, bool asks, int *places)
 {
     int mine[HARDWARE_TYPES] = {ABSENT};
     struct schedule s;
@@ -200,7 +201,7 @@ static int unguided_color(struct comm *comm, bool asks, struct info *info, int *
     int n = n_members(comm), *places = malloc((size_t)n * HARDWARE_TYPES * sizeof(int));
     if (!places)
         return err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", n);
-    int err = exchange_places(comm, asks, places);
+    int err = split_gather_places(comm, asks, places);
     int level = err ? HARDWARE_TYPES : next_level(places, n);
     *ret_color = asks && level < HARDWARE_TYPES ? places[comm->rank * HARDWARE_TYPES + level]
                                                 : MPI_UNDEFINED;

@@ -2,7 +2,7 @@
 /*
  * Type maps: a derived type as blocks of child types, in the order of the standard's typemap.
  *
- * Made by the constructors (construct.c, subarray.c, darray.c) and immutable after that; counted
+ * Made by the constructors (construct.c, array_type.c) and immutable after that; counted
  * references, because duplicates share the map of their original. All the constructors of MPI come
  * down to two forms: *regular* (count blocks of len children, evenly spaced) and *irregular*
  * (blocks at given places, of one child type or of one each).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching to the daemon: the exchange of proto/attach.h, mapping the segments, leaving. */
+/* Attaching to the daemon: question and answer of proto/attach.h, mapping the segments, leaving. */
 #include "client/transport/transport.h"
 
 #include <errno.h>
@@ -96,8 +96,8 @@ static int parse_key(uint8_t key[16])
 }
 
 /* Sends the request and reads the reply with its descriptors. */
-static int exchange(int sock, const struct attach_request *request, struct attach_reply *reply,
-                    int *fds, int *ret_n_fds)
+static int attach_ask(int sock, const struct attach_request *request, struct attach_reply *reply,
+                      int *fds, int *ret_n_fds)
 {
     struct {
         struct frame_header header;
@@ -184,7 +184,7 @@ int transport_attach(void)
     if (sock < 0)
         return refuse(-EPROTO, "cannot connect to the daemon at %s: %s", path, strerror(-sock));
     transport_here->sock = sock;
-    err = exchange(sock, &request, &reply, fds, &n_fds);
+    err = attach_ask(sock, &request, &reply, fds, &n_fds);
     if (!err)
         err = map_segments(&reply, fds);
     for (int i = 0; i < n_fds; i++) {

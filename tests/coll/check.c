@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    for (int round = 0; round < 60; round++) /* more than the exchange has steps */
+    for (int round = 0; round < 60; round++) /* more than the cells have steps */
         test_mismatches();
     test_blocks();
     int one = 1, sum = 0;

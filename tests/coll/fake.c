@@ -203,7 +203,7 @@ int job_node_of(int world_rank)
 
 int job_local_rank_of(int world_rank)
 {
-    return world_rank; /* asked for with an exchange only */
+    return world_rank; /* asked for with cells only */
 }
 
 const char *job_node_name(int node)
@@ -504,7 +504,7 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 
 void progress_on_sleep(enum progress_news (*fn)(void))
 {
-    (void)fn; /* no exchange here: the job has no segment */
+    (void)fn; /* no cells here: the job has no segment */
 }
 
 int progress_poll(void)

@@ -41,7 +41,7 @@ static void check_layout(const struct segment_shape *s)
     char *base = (char *)0x100000000; /* only compared, never followed */
     size_t max = 3 + (s->n_networks ? 3 : 0) + s->n_channels + 2u * s->n_local +
                  (size_t)s->n_local * s->n_local * s->n_vcis + 2u * s->n_local * s->n_channels +
-                 (s->exchange_bytes ? (size_t)EXCHANGE_SLOTS * EXCHANGE_ROWS * s->n_local : 0);
+                 (s->cell_bytes ? (size_t)CELLS_SLOTS * CELLS_ROWS * s->n_local : 0);
     struct extent *e = calloc(max, sizeof *e);
     size_t n = 0;
 
@@ -76,9 +76,9 @@ static void check_layout(const struct segment_shape *s)
             ADD(segment_up_ring(base, &l, r, c), ring_size(&s->up), 64);
             ADD(segment_down_ring(base, &l, r, c), ring_size(&s->down), 64);
         }
-        for (uint32_t i = 0; s->exchange_bytes && i < EXCHANGE_SLOTS * EXCHANGE_ROWS; i++)
-            ADD(segment_exchange_cell(base, &l, i / EXCHANGE_ROWS, i % EXCHANGE_ROWS, r),
-                EXCHANGE_DATA_OFF + s->exchange_bytes, 4096);
+        for (uint32_t i = 0; s->cell_bytes && i < CELLS_SLOTS * CELLS_ROWS; i++)
+            ADD(segment_cell(base, &l, i / CELLS_ROWS, i % CELLS_ROWS, r),
+                CELLS_DATA_OFF + s->cell_bytes, 4096);
     }
 #undef ADD
     assert_int_equal(n, max);
@@ -111,7 +111,7 @@ static void objects_do_not_overlap(void **state)
         s.local.n_slots = 4u << rand_below(&r, 8);
         s.up.data_bytes = 4096u << rand_below(&r, 8);
         s.board_records = 64 + (uint32_t)rand_below(&r, 1000);
-        s.exchange_bytes = i % 3 ? 4096u << rand_below(&r, 8) : 0;
+        s.cell_bytes = i % 3 ? 4096u << rand_below(&r, 8) : 0;
         check_layout(&s);
     }
 }
@@ -130,9 +130,9 @@ static void largest_segment_is_counted_without_overflow(void **state)
     /* 65,536 + 4,096 rings of about 8.4 MB and 256 boards of 64 MiB. */
     size_t rings = (65536u + 2u * 2048u) * (ring_size(&s.local) + 4096u);
     assert_true(l.total > 69632ull * ring_size(&s.local));
-    assert_true(l.total < rings + 256ull * ((64u << 20) + 8192u) + (64u << 20) +
-                              (size_t)EXCHANGE_SLOTS * EXCHANGE_ROWS * 256u *
-                                  (EXCHANGE_DATA_OFF + s.exchange_bytes));
+    assert_true(l.total <
+                rings + 256ull * ((64u << 20) + 8192u) + (64u << 20) +
+                    (size_t)CELLS_SLOTS * CELLS_ROWS * 256u * (CELLS_DATA_OFF + s.cell_bytes));
 }
 
 static void defaults_pass_their_own_check(void **state)
@@ -162,9 +162,9 @@ static void bad_shapes_are_refused(void **state)
     } while (0)
     assert_int_equal(segment_shape_check(&good), 0);
     REFUSED(s.n_local = 0);
-    REFUSED(s.exchange_bytes = 2048);
-    REFUSED(s.exchange_bytes = 5000);
-    REFUSED(s.exchange_bytes = 1u << 27);
+    REFUSED(s.cell_bytes = 2048);
+    REFUSED(s.cell_bytes = 5000);
+    REFUSED(s.cell_bytes = 1u << 27);
     REFUSED(s.n_local = SEGMENT_MAX_LOCAL + 1; s.n_world = 1000);
     REFUSED(s.n_world = 3);
     REFUSED(s.n_world = (1u << 22) + 1);

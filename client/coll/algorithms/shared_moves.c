@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives that move data, through the exchange of a node: one step each (long broadcasts: one
+ * Collectives that move data, through the cells of a node: one step each (long broadcasts: one
  * per segment). Every rank publishes what others want of it and takes what it wants, so a rank
  * waits for the others at most once, whatever their number.
  */
@@ -59,7 +59,7 @@ void shared_bcast(struct schedule *s, struct buffer buf, int root)
 }
 
 /* In the v and w forms the two ranks of a pair know the size of their block and nobody else does:
- * short blocks go through the exchange, the others as messages, so that every rank chooses alike.
+ * short blocks go through the cells, the others as messages, so that every rank chooses alike.
  * Half of what a publication for everybody could hold, and not more than what two copies through
  * the node's memory do as fast as one copy between processes. */
 static MPI_Count short_block(const struct schedule *s)

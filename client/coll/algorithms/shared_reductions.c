@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reductions and scans through the exchange of a node. Operands are combined from the highest rank
+ * Reductions and scans through the cells of a node. Operands are combined from the highest rank
  * down, so their order is kept, and all ranks that compute one result compute the same bits.
  */
 #include "client/coll/node/node.h"

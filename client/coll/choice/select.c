@@ -20,7 +20,7 @@ enum {
     NEEDS_REGULAR = 1, /* a commuting operation, blocks of one size */
     NEEDS_POF2 = 2,
     NEEDS_NODES = 4, /* several nodes, one of them with several ranks, and the whole communicator */
-    NEEDS_SHARED = 8,    /* all ranks on this node, and a slot of its exchange */
+    NEEDS_SHARED = 8,    /* all ranks on this node, and a slot of its cells */
     NEEDS_NETWORKS = 16, /* several networks, more than two ranks, and the whole communicator */
 };
 
@@ -184,7 +184,7 @@ CLIENT_PART(select_here, select_first);
 
 /* Bytes up to which the largest publication of a step can be made among so many ranks. A broadcast
  * is cut into segments. */
-static MPI_Count most_of_exchange(enum select_name name, int size)
+static MPI_Count most_of_cells(enum select_name name, int size)
 {
     MPI_Count n_blocks = name == SCATTER_SHARED || name == ALLTOALL_SHARED ? size : 1;
     return name == BCAST_SHARED ? ANY_BYTES : shared_max_bytes() / n_blocks;
@@ -206,7 +206,7 @@ static bool fits(enum select_name name, const struct schedule *s, MPI_Count n_by
     unsigned needs = algorithms[name].needs;
     if (needs & NEEDS_SHARED)
         return s->view.size > 1 && shared_available(s) &&
-               n_bytes <= most_of_exchange(name, s->view.size);
+               n_bytes <= most_of_cells(name, s->view.size);
     if ((needs & NEEDS_REGULAR) && !regular)
         return false;
     if ((needs & NEEDS_POF2) && (s->view.size & (s->view.size - 1)))
@@ -236,7 +236,7 @@ static int first_fit(const struct select_rule *list, int n, const struct schedul
     return -1;
 }
 
-/* Where the first rule of a family for so many ranks is one over the exchange, short calls need not
+/* Where the first rule of a family for so many ranks is one over the cells, short calls need not
  * read the rules. */
 static void find_quick(struct coll_comm *c, int size)
 {
@@ -245,7 +245,7 @@ static void find_quick(struct coll_comm *c, int size)
         const struct select_rule *r = &rules[select_here->first_rule[family]];
         while (size < r->min_ranks || size > r->max_ranks)
             r++;
-        MPI_Count most = most_of_exchange(r->name, size);
+        MPI_Count most = most_of_cells(r->name, size);
         bool is_quick = select_here->forced[family] < 0 && !select_here->table.n[family] &&
                         (algorithms[r->name].needs & NEEDS_SHARED);
         c->quick_name[family] = (uint8_t)r->name;

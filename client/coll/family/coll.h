@@ -37,14 +37,14 @@ struct coll_comm {
     struct coll_comm *remote; /* of an intercommunicator: the shape of its remote group, without
                                  members; made on first use */
 
-    /* The exchange with the members on this node (shared.h); NULL without a slot or another
+    /* The cells of the members on this node (shared.h); NULL without a slot or another
      * member. */
-    bool exchange_tried;
-    struct exchange *rows[2]; /* of blocking and of nonblocking operations */
+    bool cells_tried;
+    struct cells *rows[2]; /* of blocking and of nonblocking operations */
 
     MPI_Count short_block; /* shared_moves.c; 0: not known yet */
 
-    /* select.c: the algorithm over the exchange that the rules give up to quick_most bytes (-1:
+    /* select.c: the algorithm over the cells that the rules give up to quick_most bytes (-1:
      * they are to be read). */
     bool quick_known;
     uint8_t quick_name[SELECT_FAMILIES]; /* enum select_name */

@@ -7,8 +7,8 @@
 #include "client/p2p/p2p.h"
 #include "client/process/job.h"
 #include "client/progress/vci.h"
+#include "client/transport/cells.h"
 #include "client/transport/end.h"
-#include "client/transport/exchange.h"
 
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ struct shared_state {
         bool used, on_offer;
         uint32_t context_id;
         uint64_t base; /* the communicator's steps begin behind it */
-    } slots[EXCHANGE_SLOTS];
+    } slots[CELLS_SLOTS];
     struct waiter *waiters;
 };
 static struct shared_state shared_first;
@@ -29,8 +29,8 @@ CLIENT_PART(shared_here, shared_first);
 uint64_t shared_offer(uint64_t *ret_above)
 {
     uint64_t mask = 0;
-    *ret_above = exchange_highest();
-    for (uint32_t i = 0; exchange_exists() && i < EXCHANGE_SLOTS; i++) {
+    *ret_above = cells_highest();
+    for (uint32_t i = 0; cells_exist() && i < CELLS_SLOTS; i++) {
         if (shared_here->slots[i].used || shared_here->slots[i].on_offer)
             continue;
         shared_here->slots[i].on_offer = true;
@@ -41,7 +41,7 @@ uint64_t shared_offer(uint64_t *ret_above)
 
 void shared_withdraw(uint64_t offered)
 {
-    for (uint32_t i = 0; i < EXCHANGE_SLOTS; i++)
+    for (uint32_t i = 0; i < CELLS_SLOTS; i++)
         if (offered >> i & 1)
             shared_here->slots[i].on_offer = false;
 }
@@ -58,7 +58,7 @@ void shared_settle(uint64_t common, uint64_t above, uint32_t context_id)
 
 void shared_give_back(uint32_t context_id)
 {
-    for (uint32_t i = 0; i < EXCHANGE_SLOTS; i++)
+    for (uint32_t i = 0; i < CELLS_SLOTS; i++)
         if (shared_here->slots[i].used && shared_here->slots[i].context_id == context_id)
             shared_here->slots[i].used = false;
 }
@@ -76,20 +76,20 @@ static void open_rows(struct comm *comm)
     struct coll_comm *c = comm_is_inter(comm) ? coll_comm_of(comm) : coll_shape_of(comm);
     if (!c)
         return;
-    c->exchange_tried = true;
+    c->cells_tried = true;
     if (comm_is_inter(comm))
         return;
-    while (slot < EXCHANGE_SLOTS && !(shared_here->slots[slot].used &&
-                                      shared_here->slots[slot].context_id == comm->context_id))
+    while (slot < CELLS_SLOTS && !(shared_here->slots[slot].used &&
+                                   shared_here->slots[slot].context_id == comm->context_id))
         slot++;
-    if (slot == EXCHANGE_SLOTS || !exchange_exists() || c->n_members < 2)
+    if (slot == CELLS_SLOTS || !cells_exist() || c->n_members < 2)
         return;
     uint32_t *locals = malloc((size_t)c->n_members * sizeof *locals);
     for (int i = 0; locals && i < c->n_members; i++)
         locals[i] = (uint32_t)job_local_rank_of(comm->group->procs[c->members[i]]);
-    for (uint32_t row = 0; locals && row < EXCHANGE_ROWS; row++)
-        c->rows[row] = exchange_open(slot, row, shared_here->slots[slot].base,
-                                     (uint32_t)c->n_members, locals, (uint32_t)c->my_member);
+    for (uint32_t row = 0; locals && row < CELLS_ROWS; row++)
+        c->rows[row] = cells_open(slot, row, shared_here->slots[slot].base, (uint32_t)c->n_members,
+                                  locals, (uint32_t)c->my_member);
     free(locals);
     if (!c->rows[0] || !c->rows[1])
         /* The other members count on this one. */
@@ -99,19 +99,19 @@ static void open_rows(struct comm *comm)
 
 void shared_close(struct coll_comm *c)
 {
-    exchange_close(c->rows[0]);
-    exchange_close(c->rows[1]);
+    cells_close(c->rows[0]);
+    cells_close(c->rows[1]);
     c->rows[0] = c->rows[1] = NULL;
 }
 
 /* ---- steps ---- */
 
-static struct exchange *exchange_of(const struct schedule *s)
+static struct cells *cells_of(const struct schedule *s)
 {
     struct coll_comm *c = s->view.comm->coll;
     if (s->repeats)
         return NULL;
-    if (__builtin_expect(!c || !c->exchange_tried, 0)) {
+    if (__builtin_expect(!c || !c->cells_tried, 0)) {
         open_rows(s->view.comm);
         c = s->view.comm->coll;
     }
@@ -123,24 +123,24 @@ static struct exchange *exchange_of(const struct schedule *s)
 
 bool shared_available(const struct schedule *s)
 {
-    return exchange_of(s) != NULL;
+    return cells_of(s) != NULL;
 }
 
 struct shared shared_begin(const struct schedule *s)
 {
-    struct exchange *x = exchange_of(s);
-    return (struct shared){x, exchange_take(x), s->view.comm, s->tag};
+    struct cells *x = cells_of(s);
+    return (struct shared){x, cells_take(x), s->view.comm, s->tag};
 }
 
 void shared_look_ahead(const struct schedule *s, const struct shared *sh)
 {
     if (!s->recording)
-        exchange_prefetch(sh->exchange, sh->step);
+        cells_prefetch(sh->cells, sh->step);
 }
 
 MPI_Count shared_max_bytes(void)
 {
-    return exchange_exists() ? exchange_max_bytes() : 0;
+    return cells_exist() ? cells_max_bytes() : 0;
 }
 
 /* Blocking waits; one per thread that is in one. */
@@ -170,14 +170,14 @@ void shared_show(const struct shared *sh, int member, struct queue_record **reco
 
 const void *shared_wait_for(const struct shared *sh, int member, uint32_t *ret_len)
 {
-    const void *published = exchange_peek(sh->exchange, (uint32_t)member, sh->step, ret_len);
+    const void *published = cells_peek(sh->cells, (uint32_t)member, sh->step, ret_len);
     if (__builtin_expect(published != NULL, 1))
         return published;
     struct waiter waiter = {.shared = sh, .member = member, .next = shared_here->waiters};
     struct progress_wait wait;
     shared_here->waiters = &waiter;
     progress_wait_begin(&wait);
-    while (!(published = exchange_peek(sh->exchange, (uint32_t)member, sh->step, ret_len))) {
+    while (!(published = cells_peek(sh->cells, (uint32_t)member, sh->step, ret_len))) {
         progress_wait_step(&wait);
         if (__builtin_expect(wait.record && !waiter.record, 0))
             shared_show(sh, member, &waiter.record);
@@ -194,7 +194,7 @@ void *shared_wait_room(const struct shared *sh, uint32_t n_bytes)
     void *place;
     shared_here->waiters = &waiter;
     progress_wait_begin(&wait);
-    while (!(place = exchange_claim(sh->exchange, sh->step, n_bytes)))
+    while (!(place = cells_claim(sh->cells, sh->step, n_bytes)))
         progress_wait_step(&wait);
     progress_wait_end(&wait);
     leave(&waiter);
@@ -208,7 +208,7 @@ enum progress_news shared_news(void)
     for (struct waiter *w = shared_here->waiters; w; w = w->next) {
         if (w->member < 0)
             news = PROGRESS_SOON;
-        else if (exchange_peek(w->shared->exchange, (uint32_t)w->member, w->shared->step, &len))
+        else if (cells_peek(w->shared->cells, (uint32_t)w->member, w->shared->step, &len))
             return PROGRESS_NEWS;
         else
             shared_show(w->shared, w->member, &w->record);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives through the shared memory of a node: which communicator has a slot of the exchange
- * (client/transport/exchange.h), waiting for its steps, and the algorithms over it.
+ * Collectives through the shared memory of a node: which communicator has a slot of the cells
+ * (client/transport/cells.h), waiting for its steps, and the algorithms over it.
  *
  * The members of a communicator agree on a slot along with the context id (client/comm/context.c
  * offers and settles); those that find none free send messages. Blocking and nonblocking operations
@@ -29,9 +29,9 @@ void shared_close(struct coll_comm *c);
 
 /* ---- steps ---- */
 
-/* Have the ranks of the view an exchange? The same answer on all of them. */
+/* Have the ranks of the view cells? The same answer on all of them. */
 bool shared_available(const struct schedule *s);
-/* The next step of the view's exchange. */
+/* The next step of the view's cells. */
 struct shared shared_begin(const struct schedule *s);
 /* Hides the latency of looking at all members' publications one after the other: for the step after
  * this one. */

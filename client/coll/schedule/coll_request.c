@@ -57,7 +57,7 @@ static int poll_running(void)
     return n_done;
 }
 
-/* What the operations of this rank wait for in the exchange. */
+/* What the operations of this rank wait for in the cells. */
 static enum progress_news news(void)
 {
     enum progress_news most = shared_news();

@@ -7,7 +7,7 @@
 #include "client/p2p/engine.h"
 #include "client/p2p/p2p.h"
 #include "client/progress/vci.h"
-#include "client/transport/exchange.h"
+#include "client/transport/cells.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ enum step_kind {
 struct schedule_step {
     enum step_kind kind;
     int peer; /* communicator rank; number of the post for STEP_WAIT_ONE; label for STEP_CALL;
-                 member of the exchange */
+                 member of the cells */
     int tag;
     struct comm *comm;
     struct buffer in, out;
@@ -455,12 +455,12 @@ void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int labe
     step->peer = label;
 }
 
-/* ---- the exchange ---- */
+/* ---- the cells ---- */
 
 /* Room for the publication; false: not yet. */
 static bool try_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes)
 {
-    s->place = exchange_claim(sh->exchange, sh->step, (uint32_t)n_bytes);
+    s->place = cells_claim(sh->cells, sh->step, (uint32_t)n_bytes);
     return s->place != NULL;
 }
 
@@ -565,7 +565,7 @@ void schedule_publish(struct schedule *s, const struct shared *sh, int to)
     if (s->broken)
         return;
     if (!s->recording) {
-        exchange_publish(sh->exchange, sh->step, to);
+        cells_publish(sh->cells, sh->step, to);
         return;
     }
     struct schedule_step *step = record(s, STEP_PUBLISH);
@@ -644,7 +644,7 @@ void schedule_await(struct schedule *s, const struct shared *sh, int member)
 void schedule_finish(struct schedule *s, const struct shared *sh)
 {
     if (!s->recording) {
-        exchange_finish(sh->exchange, sh->step); /* in the order of steps: always counted */
+        cells_finish(sh->cells, sh->step); /* in the order of steps: always counted */
         return;
     }
     struct schedule_step *step = s->broken ? NULL : record(s, STEP_FINISH);
@@ -657,7 +657,7 @@ static bool run_shared_step(struct schedule *s, const struct schedule_step *step
 {
     uint32_t len;
     const void *published =
-        exchange_peek(step->shared.exchange, (uint32_t)step->peer, step->shared.step, &len);
+        cells_peek(step->shared.cells, (uint32_t)step->peer, step->shared.step, &len);
     if (!published)
         return false;
     if (step->kind == STEP_GET)
@@ -677,7 +677,7 @@ enum progress_news schedule_news(struct schedule *s)
     case STEP_GET:
     case STEP_GET_REDUCE:
     case STEP_AWAIT:
-        if (exchange_peek(step->shared.exchange, (uint32_t)step->peer, step->shared.step, &len))
+        if (cells_peek(step->shared.cells, (uint32_t)step->peer, step->shared.step, &len))
             return PROGRESS_NEWS;
         shared_show(&step->shared, step->peer, &s->record);
         return PROGRESS_NO_NEWS;
@@ -706,13 +706,13 @@ void schedule_judge(struct schedule *s, int (*fn)(void *arg), void *arg)
     step->arg = arg;
 }
 
-/* The rest is not carried out, but its steps of the exchange are counted. */
+/* The rest is not carried out, but its steps of the cells are counted. */
 static void skip_the_rest(struct schedule *s)
 {
     for (; s->next_step + 1 < s->n_steps; s->next_step++) {
         const struct schedule_step *step = &s->steps[s->next_step + 1];
         if (step->kind == STEP_FINISH)
-            exchange_finish(step->shared.exchange, step->shared.step);
+            cells_finish(step->shared.cells, step->shared.step);
     }
 }
 
@@ -758,14 +758,14 @@ static bool run_step(struct schedule *s, const struct schedule_step *step)
         carry_out_fill(s, step->off, step->in);
         break;
     case STEP_PUBLISH:
-        exchange_publish(step->shared.exchange, step->shared.step, step->peer);
+        cells_publish(step->shared.cells, step->shared.step, step->peer);
         break;
     case STEP_GET:
     case STEP_GET_REDUCE:
     case STEP_AWAIT:
         return run_shared_step(s, step);
     case STEP_FINISH:
-        return exchange_finish(step->shared.exchange, step->shared.step);
+        return cells_finish(step->shared.cells, step->shared.step);
     case STEP_CALL: {
         int rc = step->fn(step->arg);
         if (rc == SCHEDULE_AGAIN) {

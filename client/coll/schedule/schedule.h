@@ -28,11 +28,11 @@
 #include <stddef.h>
 
 /* Scratch and pending requests that a blocking collective has without malloc. 16 requests: a linear
- * exchange among 9 ranks. 1 KiB: the two operands of a latency-bound reduction. */
+ * cells among 9 ranks. 1 KiB: the two operands of a latency-bound reduction. */
 #define SCHEDULE_INLINE_PENDING 16
 #define SCHEDULE_SCRATCH_BYTES  1024
 
-struct exchange;
+struct cells;
 struct queue_record;
 struct schedule_step;
 struct schedule_temp;
@@ -68,7 +68,7 @@ struct schedule {
     int n_steps, max_steps;
     int n_posts;   /* send and receive steps since the last full wait while recording */
     int next_step; /* where the run stands */
-    struct queue_record *record; /* shows what it waits for in the exchange, or NULL */
+    struct queue_record *record; /* shows what it waits for in the cells, or NULL */
     bool advancing;              /* guards against progress called from within a step */
 
     struct request *inline_pending[SCHEDULE_INLINE_PENDING];
@@ -90,7 +90,7 @@ void schedule_free(struct schedule *s); /* NULL is fine */
  * after errors). schedule_rewind makes it ready for the next start of a persistent collective. */
 bool schedule_advance(struct schedule *s);
 void schedule_rewind(struct schedule *s);
-/* What a recorded schedule that does not advance waits for in the exchange: the answer to
+/* What a recorded schedule that does not advance waits for in the cells: the answer to
  * progress_on_sleep. */
 enum progress_news schedule_news(struct schedule *s);
 
@@ -122,12 +122,12 @@ void schedule_copy(struct schedule *s, struct buffer src, struct buffer dst);
 /* inout[i] = in[i] op inout[i]: `in` is the operand of the lower ranks. */
 void schedule_reduce(struct schedule *s, const void *in, struct buffer inout, struct op *op);
 
-/* ---- the exchange of a node (client/transport/exchange.h); members are ranks of the view, `sh` is
+/* ---- the cells of a node (client/transport/cells.h); members are ranks of the view, `sh` is
  * one step of it
  * ---- */
 
 struct shared {
-    struct exchange *exchange;
+    struct cells *cells;
     uint64_t step;
     struct comm *comm;
     int tag;
@@ -160,7 +160,7 @@ void schedule_finish(struct schedule *s, const struct shared *sh);
 /* Calls fn(arg) at this place of the run. It returns an error class, or SCHEDULE_AGAIN to run again
  * from the step number `label` (a value of schedule_label; meant for retries). Only in recorded
  * schedules. What comes after the label may be carried out several times and goes by messages: a
- * step of the exchange is good for once. */
+ * step of the cells is good for once. */
 #define SCHEDULE_AGAIN (-1)
 int schedule_label(struct schedule *s);
 void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int label);

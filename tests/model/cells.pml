@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange (proto/exchange.h, client/transport/exchange.c): members publish one entry a step in a row of their own of DEPTH entries,
+ * The cells (proto/cells.h, client/transport/cells.c): members publish one entry a step in a row of their own of DEPTH entries,
  * and read one another's. An entry is used again when every member has finished the step that it held before. That a
  * sleeping member is woken is the bell's part (bell.pml).
  *
@@ -50,7 +50,7 @@
 /* Is member k through with all steps up to s? What one has not begun counts as finished up to the base. */
 #define finished(k, s) (mem[DONE(k)] >= (s) || ((s) <= BASE && step > BASE))
 
-/* exchange_claim: nothing of the step that the entry held before is read any more. */
+/* cells_claim: nothing of the step that the entry held before is read any more. */
 inline wait_for_room()
 {
 #if defined(BAD_NO_ROOM)
@@ -86,7 +86,7 @@ inline publish()
 #endif
 }
 
-/* exchange_peek until there is something. */
+/* cells_peek until there is something. */
 inline read(k)
 {
 #if defined(BAD_ANY_STEP)

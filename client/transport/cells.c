@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/transport/exchange.h"
+#include "client/transport/cells.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #define AHEAD 8u /* entries that are fetched for writing ahead of their use, as for rings */
 #define LINE  64u
 
-struct exchange {
-    struct exchange_cell *mine;
+struct cells {
+    struct cell *mine;
     uint8_t *data; /* of the own cell */
     uint32_t data_bytes;
     uint32_t slot, row;
@@ -31,53 +31,53 @@ struct exchange {
     struct {
         uint64_t step;
         uint32_t end;
-    } parts[EXCHANGE_DEPTH];
+    } parts[CELLS_DEPTH];
     uint32_t first_part, n_parts;
-    struct exchange_cell *cells[]; /* [n_members], then their bells */
+    struct cell *cells[]; /* [n_members], then their bells */
 };
 
-struct exchange_state {
+struct cells_state {
     /* What the last user of each row left: those who may still read, and what. */
     struct {
         uint64_t published;
         uint32_t n_readers;
         uint32_t *readers; /* local ranks; NULL: none */
-    } left[EXCHANGE_SLOTS][EXCHANGE_ROWS];
+    } left[CELLS_SLOTS][CELLS_ROWS];
     uint64_t highest;
 };
-static struct exchange_state exchange_first;
-static struct exchange_state *exchange_here = &exchange_first;
-CLIENT_PART(exchange_here, exchange_first);
+static struct cells_state cells_first;
+static struct cells_state *cells_here = &cells_first;
+CLIENT_PART(cells_here, cells_first);
 
-bool exchange_exists(void)
+bool cells_exist(void)
 {
-    return transport_here->base && transport_here->layout.shape.exchange_bytes > 0;
+    return transport_here->base && transport_here->layout.shape.cell_bytes > 0;
 }
 
-uint64_t exchange_highest(void)
+uint64_t cells_highest(void)
 {
-    return exchange_here->highest;
+    return cells_here->highest;
 }
 
-uint32_t exchange_max_bytes(void)
+uint32_t cells_max_bytes(void)
 {
-    return transport_here->layout.shape.exchange_bytes / 2;
+    return transport_here->layout.shape.cell_bytes / 2;
 }
 
-static struct exchange_cell *cell_of(uint32_t slot, uint32_t row, uint32_t local)
+static struct cell *cell_of(uint32_t slot, uint32_t row, uint32_t local)
 {
-    return segment_exchange_cell(transport_here->base, &transport_here->layout, slot, row, local);
+    return segment_cell(transport_here->base, &transport_here->layout, slot, row, local);
 }
 
-static struct bell **bells_of(const struct exchange *x)
+static struct bell **bells_of(const struct cells *x)
 {
-    return (struct bell **)(void *)&((struct exchange *)(uintptr_t)x)->cells[x->n_members];
+    return (struct bell **)(void *)&((struct cells *)(uintptr_t)x)->cells[x->n_members];
 }
 
-struct exchange *exchange_open(uint32_t slot, uint32_t row, uint64_t base, uint32_t n_members,
-                               const uint32_t *locals, uint32_t me)
+struct cells *cells_open(uint32_t slot, uint32_t row, uint64_t base, uint32_t n_members,
+                         const uint32_t *locals, uint32_t me)
 {
-    struct exchange *x =
+    struct cells *x =
         calloc(1, sizeof *x + n_members * (sizeof x->cells[0] + sizeof(struct bell *)));
 
     if (!x)
@@ -87,28 +87,27 @@ struct exchange *exchange_open(uint32_t slot, uint32_t row, uint64_t base, uint3
     x->n_members = n_members;
     x->me = me;
     x->base = x->taken = x->done = x->free_up_to = base;
-    x->drained = exchange_here->left[slot][row].readers == NULL;
+    x->drained = cells_here->left[slot][row].readers == NULL;
     for (uint32_t i = 0; i < n_members; i++) {
         x->cells[i] = cell_of(slot, row, locals[i]);
         bells_of(x)[i] =
             &segment_rank_at(transport_here->base, &transport_here->layout, locals[i])->bell;
     }
     x->mine = x->cells[me];
-    x->data = (uint8_t *)x->mine + EXCHANGE_DATA_OFF;
-    x->data_bytes = transport_here->layout.shape.exchange_bytes;
-    if (base > exchange_here->highest)
-        exchange_here->highest = base;
+    x->data = (uint8_t *)x->mine + CELLS_DATA_OFF;
+    x->data_bytes = transport_here->layout.shape.cell_bytes;
+    if (base > cells_here->highest)
+        cells_here->highest = base;
     return x;
 }
 
-static uint64_t done_of(const struct exchange_cell *cell)
+static uint64_t done_of(const struct cell *cell)
 {
-    /* acquire: pairs with the release in exchange_finish; what is overwritten now has been read. */
-    return atomic_load_explicit(&((struct exchange_cell *)(uintptr_t)cell)->done,
-                                memory_order_acquire);
+    /* acquire: pairs with the release in cells_finish; what is overwritten now has been read. */
+    return atomic_load_explicit(&((struct cell *)(uintptr_t)cell)->done, memory_order_acquire);
 }
 
-void exchange_close(struct exchange *x)
+void cells_close(struct cells *x)
 {
     if (!x)
         return;
@@ -124,41 +123,40 @@ void exchange_close(struct exchange *x)
         for (uint32_t i = 0; i < x->n_members; i++)
             readers[i] =
                 (uint32_t)(((size_t)((char *)x->cells[i] - (char *)cell_of(x->slot, x->row, 0))) /
-                           transport_here->layout.exchange_stride);
-        free(exchange_here->left[x->slot][x->row].readers);
-        exchange_here->left[x->slot][x->row].readers = readers;
-        exchange_here->left[x->slot][x->row].n_readers = x->n_members;
-        exchange_here->left[x->slot][x->row].published = x->published;
+                           transport_here->layout.cells_stride);
+        free(cells_here->left[x->slot][x->row].readers);
+        cells_here->left[x->slot][x->row].readers = readers;
+        cells_here->left[x->slot][x->row].n_readers = x->n_members;
+        cells_here->left[x->slot][x->row].published = x->published;
     }
     free(x);
 }
 
-uint64_t exchange_take(struct exchange *x)
+uint64_t cells_take(struct cells *x)
 {
     x->taken++;
-    if (x->taken > exchange_here->highest)
-        exchange_here->highest = x->taken;
+    if (x->taken > cells_here->highest)
+        cells_here->highest = x->taken;
     return x->taken;
 }
 
 /* The readers of the row's last user. */
-static bool drain(struct exchange *x)
+static bool drain(struct cells *x)
 {
-    for (uint32_t i = 0; i < exchange_here->left[x->slot][x->row].n_readers; i++) {
-        uint32_t local = exchange_here->left[x->slot][x->row].readers[i];
+    for (uint32_t i = 0; i < cells_here->left[x->slot][x->row].n_readers; i++) {
+        uint32_t local = cells_here->left[x->slot][x->row].readers[i];
         if (local != transport_here->local_rank &&
-            done_of(cell_of(x->slot, x->row, local)) <
-                exchange_here->left[x->slot][x->row].published)
+            done_of(cell_of(x->slot, x->row, local)) < cells_here->left[x->slot][x->row].published)
             return false;
     }
-    free(exchange_here->left[x->slot][x->row].readers);
-    exchange_here->left[x->slot][x->row].readers = NULL;
-    exchange_here->left[x->slot][x->row].n_readers = 0;
+    free(cells_here->left[x->slot][x->row].readers);
+    cells_here->left[x->slot][x->row].readers = NULL;
+    cells_here->left[x->slot][x->row].n_readers = 0;
     x->drained = true;
     return true;
 }
 
-static void look_for_room(struct exchange *x)
+static void look_for_room(struct cells *x)
 {
     uint64_t least = x->done;
 
@@ -171,7 +169,7 @@ static void look_for_room(struct exchange *x)
         x->free_up_to = least;
     while (x->n_parts > 0 && x->parts[x->first_part].step <= x->free_up_to) {
         x->head = x->parts[x->first_part].end;
-        x->first_part = (x->first_part + 1) % EXCHANGE_DEPTH;
+        x->first_part = (x->first_part + 1) % CELLS_DEPTH;
         x->n_parts--;
     }
     if (x->n_parts == 0)
@@ -179,30 +177,30 @@ static void look_for_room(struct exchange *x)
 }
 
 /* A place for `need` bytes in one piece, or false. */
-static bool place(struct exchange *x, uint32_t need, uint32_t *ret_off)
+static bool place(struct cells *x, uint32_t need, uint32_t *ret_off)
 {
     uint32_t rest = x->data_bytes - (x->tail & (x->data_bytes - 1)), pad = rest < need ? rest : 0;
 
-    if (x->n_parts == EXCHANGE_DEPTH || x->tail + pad + need - x->head > x->data_bytes)
+    if (x->n_parts == CELLS_DEPTH || x->tail + pad + need - x->head > x->data_bytes)
         return false;
     *ret_off = (x->tail + pad) & (x->data_bytes - 1);
     x->claim_end = x->tail + pad + need;
     return true;
 }
 
-void *exchange_claim(struct exchange *x, uint64_t step, uint32_t len)
+void *cells_claim(struct cells *x, uint64_t step, uint32_t len)
 {
-    struct exchange_entry *e = &x->mine->entries[step % EXCHANGE_DEPTH];
+    struct cell_entry *e = &x->mine->entries[step % CELLS_DEPTH];
 
     if (__builtin_expect(!x->drained, 0) && !drain(x))
         return NULL;
-    if (step - x->free_up_to > EXCHANGE_DEPTH) {
+    if (step - x->free_up_to > CELLS_DEPTH) {
         look_for_room(x);
-        if (step - x->free_up_to > EXCHANGE_DEPTH)
+        if (step - x->free_up_to > CELLS_DEPTH)
             return NULL;
     }
     e->len = len;
-    if (len <= EXCHANGE_INLINE_BYTES)
+    if (len <= CELLS_INLINE_BYTES)
         return e->payload;
     uint32_t need = (len + LINE - 1) & ~(LINE - 1), off;
     if (x->n_parts > 0)
@@ -219,14 +217,14 @@ static inline void wake(const struct bell_ref *ref)
         bell_wake(ref);
 }
 
-void exchange_publish(struct exchange *x, uint64_t step, int to)
+void cells_publish(struct cells *x, uint64_t step, int to)
 {
-    struct exchange_entry *e = &x->mine->entries[step % EXCHANGE_DEPTH];
+    struct cell_entry *e = &x->mine->entries[step % CELLS_DEPTH];
 
-    if (e->len > EXCHANGE_INLINE_BYTES) {
+    if (e->len > CELLS_INLINE_BYTES) {
         x->tail = x->claim_end;
-        x->parts[(x->first_part + x->n_parts) % EXCHANGE_DEPTH].step = step;
-        x->parts[(x->first_part + x->n_parts) % EXCHANGE_DEPTH].end = x->tail;
+        x->parts[(x->first_part + x->n_parts) % CELLS_DEPTH].step = step;
+        x->parts[(x->first_part + x->n_parts) % CELLS_DEPTH].end = x->tail;
         x->n_parts++;
     }
     if (step > x->published)
@@ -235,14 +233,14 @@ void exchange_publish(struct exchange *x, uint64_t step, int to)
         /* seq_cst: pairs with the seq_cst exchange in bell_sleep_begin. */
         atomic_exchange_explicit(&e->step, step, memory_order_seq_cst);
     } else {
-        /* release: pairs with the acquire in exchange_peek. The order against the look at
+        /* release: pairs with the acquire in cells_peek. The order against the look at
          * `sleeping` is made by the sleeper's thread_barrier_all, as for rings. */
         atomic_store_explicit(&e->step, step, memory_order_release);
         atomic_signal_fence(memory_order_seq_cst);
     }
     /* Others have read what stood in the entry that comes then, so its line is in their caches: it
      * is on its way back before it is wanted. */
-    thread_prefetch_own(&x->mine->entries[(step + AHEAD) % EXCHANGE_DEPTH]);
+    thread_prefetch_own(&x->mine->entries[(step + AHEAD) % CELLS_DEPTH]);
     struct bell_ref ref = {.event_fd = -1, .fenced = transport_here->fenced};
     if (to >= 0) {
         ref.bell = bells_of(x)[to];
@@ -256,33 +254,32 @@ void exchange_publish(struct exchange *x, uint64_t step, int to)
     }
 }
 
-const void *exchange_peek(const struct exchange *x, uint32_t member, uint64_t step,
-                          uint32_t *ret_len)
+const void *cells_peek(const struct cells *x, uint32_t member, uint64_t step, uint32_t *ret_len)
 {
-    struct exchange_cell *cell = x->cells[member];
-    struct exchange_entry *e = &cell->entries[step % EXCHANGE_DEPTH];
+    struct cell *cell = x->cells[member];
+    struct cell_entry *e = &cell->entries[step % CELLS_DEPTH];
 
-    /* acquire: pairs with the release in exchange_publish. */
+    /* acquire: pairs with the release in cells_publish. */
     if (atomic_load_explicit(&e->step, memory_order_acquire) != step)
         return NULL;
     uint32_t len = e->len, off = e->off;
     *ret_len = len;
-    if (len <= EXCHANGE_INLINE_BYTES)
+    if (len <= CELLS_INLINE_BYTES)
         return e->payload;
     if (off > x->data_bytes || len > x->data_bytes - off) { /* not written by this library */
         *ret_len = 0;
         return e->payload;
     }
-    return (const uint8_t *)cell + EXCHANGE_DATA_OFF + off;
+    return (const uint8_t *)cell + CELLS_DATA_OFF + off;
 }
 
-void exchange_prefetch(const struct exchange *x, uint64_t step)
+void cells_prefetch(const struct cells *x, uint64_t step)
 {
     for (uint32_t i = 0; i < x->n_members; i++)
-        __builtin_prefetch(&x->cells[i]->entries[(step + 1) % EXCHANGE_DEPTH]);
+        __builtin_prefetch(&x->cells[i]->entries[(step + 1) % CELLS_DEPTH]);
 }
 
-bool exchange_finish(struct exchange *x, uint64_t step)
+bool cells_finish(struct cells *x, uint64_t step)
 {
     if (step == x->done + 1) {
         x->done++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exchange: how the ranks of a node hand each other what a collective needs. A communicator has a
+ * Cells: how the ranks of a node hand each other what a collective needs. A communicator has a
  * slot of the job segment, two numbered rows of steps in it (blocking and nonblocking collectives),
  * and in each row a cell per rank of the node. In a step a rank publishes into its own cell what
  * others want of it, and reads the cells of those it wants something from.
@@ -24,25 +24,25 @@
 #include <stdint.h>
 
 /* communicators of one process that have a slot; the others send messages */
-#define EXCHANGE_SLOTS        32u
-#define EXCHANGE_ROWS         2u
-#define EXCHANGE_DEPTH        128u /* steps that a rank may be ahead of the slowest reader */
-#define EXCHANGE_INLINE_BYTES 48u
+#define CELLS_SLOTS        32u
+#define CELLS_ROWS         2u
+#define CELLS_DEPTH        128u /* steps that a rank may be ahead of the slowest reader */
+#define CELLS_INLINE_BYTES 48u
 
 /* What a rank published in one step. */
-struct exchange_entry {
+struct cell_entry {
     _Atomic uint64_t step; /* stored last (release) */
     uint32_t len;          /* bytes; inline when they fit */
     uint32_t off;          /* of others: where in the cell's data; checked by the reader */
-    uint8_t payload[EXCHANGE_INLINE_BYTES];
+    uint8_t payload[CELLS_INLINE_BYTES];
 };
-static_assert(sizeof(struct exchange_entry) == 64, "an entry is one cache line");
-static_assert(offsetof(struct exchange_entry, payload) == 16, "operands of 16 bytes are aligned");
+static_assert(sizeof(struct cell_entry) == 64, "an entry is one cache line");
+static_assert(offsetof(struct cell_entry, payload) == 16, "operands of 16 bytes are aligned");
 
 /* Followed, at the next page, by the data. */
-struct exchange_cell {
+struct cell {
     _Alignas(
         64) _Atomic uint64_t done; /* this rank reads nothing of any step up to this one any more */
-    _Alignas(64) struct exchange_entry entries[EXCHANGE_DEPTH];
+    _Alignas(64) struct cell_entry entries[CELLS_DEPTH];
 };
-static_assert(sizeof(struct exchange_cell) <= 12288, "a cell's head is three pages");
+static_assert(sizeof(struct cell) <= 12288, "a cell's head is three pages");
