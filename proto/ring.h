@@ -32,14 +32,15 @@
 /* The data area is addressed by 16-bit line numbers. */
 #define RING_MAX_DATA_BYTES (65536u * RING_LINE)
 
-/* Kinds of message. The daemon carries them and does not interpret them. */
+/* Kinds of message; their bodies: proto/msg.h. The daemon carries them and does not interpret them.
+ */
 enum msg_kind {
     MSG_EAGER = 1, /* payload complete */
     MSG_RTS = 2,   /* announcement of a large or synchronous message: struct msg_rts inline, first
                       bytes may follow */
     MSG_PULL = 3,  /* receiver grants a range: struct msg_pull */
-    MSG_DATA = 4,  /* a piece: context = request number, tag/order = offset; see client/p2p */
-    MSG_FINISHED = 5, /* receiver has everything: struct msg_fin */
+    MSG_DATA = 4,  /* a piece: context = the receiver's transfer number, tag and order = offset */
+    MSG_FINISHED = 5, /* receiver has everything: context = the sender's transfer number */
     MSG_CREDIT = 6,   /* eager allowance given back: struct msg_credit */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The transport: this rank's way into the segments, and its rings in them. Below everything else in
- * the library. A process without a daemon, and a test of what lies above, has none of it: base NULL.
+ * the library. A process without a daemon, and a test of what lies above, has none of it: base
+ * NULL.
  *
  * attach.c gets the segments from the daemon, outbox.c finds the ring that leads to a rank, inbox.c
  * looks at the rings that lead here. Every vci (client/progress/vci.h) has an outbox and an inbox
