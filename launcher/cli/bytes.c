@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/cli/bytes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 void bytes_append(struct bytes *b, const void *data, size_t n)
 {
-    if (n == 0)
+    if (n == 0 || b->failed)
         return;
     if (b->start + b->n + n > b->room && b->start > 0) {
         memmove(b->at, b->at + b->start, b->n);
@@ -19,8 +18,8 @@ void bytes_append(struct bytes *b, const void *data, size_t n)
             room *= 2;
         char *at = realloc(b->at, room);
         if (!at) {
-            fputs("out of memory\n", stderr);
-            exit(1);
+            b->failed = true;
+            return;
         }
         b->at = at;
         b->room = room;

@@ -21,7 +21,7 @@ int file_read_text(const char *path, char **ret_text)
 
     if (fd < 0)
         return -errno;
-    while ((got = read(fd, part, sizeof part)) != 0 && text.n <= FILE_MAX_BYTES) {
+    while ((got = read(fd, part, sizeof part)) != 0 && text.n <= FILE_MAX_BYTES && !text.failed) {
         if (got > 0)
             bytes_append(&text, part, (size_t)got);
         else if (errno != EINTR)
@@ -35,6 +35,10 @@ int file_read_text(const char *path, char **ret_text)
         return rc;
     }
     bytes_append(&text, "", 1);
+    if (text.failed) {
+        bytes_free(&text);
+        return -ENOMEM;
+    }
     *ret_text = text.at; /* Nothing was dropped, so the queue begins at its start. */
     return 0;
 }

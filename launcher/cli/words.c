@@ -5,21 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Noreturn void out_of_memory(void)
+/* Takes the text over; NULL: there was no memory for it. */
+static void words_take(struct words *w, char *text)
 {
-    fputs("out of memory\n", stderr);
-    exit(1);
-}
-
-static void take(struct words *w, char *text)
-{
-    if (w->n + 1 >= w->room) {
+    if (text && !w->failed && w->n + 1 >= w->room) {
         size_t room = w->room ? w->room * 2 : 8;
         char **at = realloc(w->at, room * sizeof *at);
-        if (!at)
-            out_of_memory();
-        w->at = at;
-        w->room = room;
+        if (at) {
+            w->at = at;
+            w->room = room;
+        }
+        w->failed = !at;
+    }
+    if (!text || w->failed) {
+        free(text);
+        w->failed = true;
+        return;
     }
     w->at[w->n++] = text;
     w->at[w->n] = NULL;
@@ -27,11 +28,7 @@ static void take(struct words *w, char *text)
 
 void words_add_n(struct words *w, const char *text, size_t n)
 {
-    char *copy = strndup(text, n);
-
-    if (!copy)
-        out_of_memory();
-    take(w, copy);
+    words_take(w, strndup(text, n));
 }
 
 void words_add(struct words *w, const char *text)
@@ -43,9 +40,7 @@ void words_add_pair(struct words *w, const char *name, const char *value)
 {
     char *pair;
 
-    if (asprintf(&pair, "%s=%s", name, value) < 0)
-        out_of_memory();
-    take(w, pair);
+    words_take(w, asprintf(&pair, "%s=%s", name, value) < 0 ? NULL : pair);
 }
 
 void words_free(struct words *w)

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A list of strings that owns them. Used by the parsers of the launcher. Running out of memory ends
- * the program: a launcher that cannot hold its command line has nothing to clean up. */
+/*
+ * A list of strings that owns them. Used by the parsers of the launcher. For want of memory it
+ * takes no more and says so, so that who adds many asks once, at the end.
+ */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct words {
     char **at; /* a NULL follows the last one once there is any */
     size_t n, room;
+    bool failed; /* something is missing; until words_free */
 };
 
 /* Adds a copy of the first n characters of text. */

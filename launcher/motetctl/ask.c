@@ -120,6 +120,8 @@ static int read_line(int fd, struct bytes *line, uint64_t deadline_ns)
             return got < 0 ? -errno : -ECONNRESET;
         const char *end = memchr(part, '\n', (size_t)got);
         bytes_append(line, part, end ? (size_t)(end - part) : (size_t)got);
+        if (line->failed)
+            return -ENOMEM;
         if (end)
             return 0;
         if (line->n > ANSWER_MAX_BYTES)

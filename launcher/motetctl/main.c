@@ -233,19 +233,29 @@ static int parse_command(int n, char **words, struct arguments *a)
     return 0;
 }
 
+/* Returns the exit code. */
+static int print_tables(json_t *data)
+{
+    if (show_data(data, stdout) == 0)
+        return 0;
+    fputs("motetctl: out of memory\n", stderr);
+    return EXIT_FAILED;
+}
+
 /* What needs no daemon. Returns the exit code. */
 static int show_local(bool json)
 {
     json_t *data = local_tables();
+    int code = 0;
 
     if (json) {
         json_dumpf(data, stdout, JSON_INDENT(2));
         putchar('\n');
     } else {
-        show_data(data, stdout);
+        code = print_tables(data);
     }
     json_decref(data);
-    return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
+    return fflush(stdout) == 0 ? code : EXIT_FAILED;
 }
 
 /* The tables of local_tables() as keys of the daemon's row. */
@@ -281,16 +291,17 @@ static int ask(int fd, const struct arguments *a, json_int_t id)
     if (rc < 0)
         return EXIT_FAILED;
     json_t *data = json_object_get(answer, "data");
+    int code = 0;
     if (a->json) {
         if (a->with_local && json_is_object(json_array_get(data, 0)))
             add_local(json_array_get(data, 0));
         json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
         putchar('\n');
     } else {
-        show_data(data, stdout);
+        code = print_tables(data);
     }
     json_decref(answer);
-    return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
+    return fflush(stdout) == 0 ? code : EXIT_FAILED;
 }
 
 static int run(const struct arguments *a)

@@ -65,14 +65,15 @@ int report_waits(int fd, const struct report *what)
     if (later) {
         json_t *waits =
             waits_find(data_of(ranks), data_of(queues), data_of(communicators), data_of(later));
-        if (what->job && json_array_size(waits) == 0) {
+        if (!waits) {
+            fputs("motetctl: out of memory\n", stderr);
+        } else if (what->job && json_array_size(waits) == 0) {
             fprintf(stderr, "motetctl: job %s has no ranks here, or is not yours\n", what->job);
         } else if (what->json) {
             dump(waits);
             code = 0;
         } else {
-            waits_show(waits, stdout);
-            code = 0;
+            code = waits_show(waits, stdout) < 0 ? EXIT_FAILED : 0;
         }
         json_decref(waits);
     }

@@ -2,6 +2,7 @@
 #include "launcher/motetctl/show.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static void real_text(const char *key, double value, char *text, size_t room)
     snprintf(text, room, "%.4g", value);
 }
 
-/* The words as one text, to be freed. Frees the words. */
+/* The words as one text, to be freed; NULL: no memory. Frees the words. */
 static char *joined(struct words *parts, const char *between)
 {
     struct bytes text = {0};
@@ -119,6 +120,8 @@ static char *joined(struct words *parts, const char *between)
         bytes_append(&text, parts->at[i], strlen(parts->at[i]));
     }
     bytes_append(&text, "", 1);
+    if (text.failed || parts->failed)
+        bytes_free(&text);
     words_free(parts);
     return text.at; /* Nothing was dropped, so the queue begins at its start. */
 }
@@ -275,17 +278,17 @@ static void heading(const struct words *columns, size_t column, char text[KEY_MA
 }
 
 /* Turned, a column of headings stands at the left and the first row is a row like the others. */
-static void make_table(json_t *rows, const struct words *columns, bool turned,
-                       struct table *ret_table)
+static int make_table(json_t *rows, const struct words *columns, bool turned,
+                      struct table *ret_table)
 {
     size_t n_rows = json_array_size(rows), i;
     char text[KEY_MAX];
     json_t *row;
 
-    if (turned)
-        table_init(ret_table, n_rows + 1, columns->n - 1);
-    else
-        table_init(ret_table, columns->n, n_rows);
+    int rc = turned ? table_init(ret_table, n_rows + 1, columns->n - 1)
+                    : table_init(ret_table, columns->n, n_rows);
+    if (rc < 0)
+        return rc;
     for (i = 0; i < columns->n; i++) {
         heading(columns, i, text);
         table_set(ret_table, turned ? i : 0, turned ? 0 : i, text);
@@ -294,6 +297,7 @@ static void make_table(json_t *rows, const struct words *columns, bool turned,
         struct fill fill = {.columns = columns, .table = ret_table, .row = i + 1, .turned = turned};
         visit_values(row, "", fill_cell, &fill);
     }
+    return 0;
 }
 
 static size_t width_limit(FILE *to)
@@ -305,32 +309,45 @@ static size_t width_limit(FILE *to)
                : USUAL_WIDTH;
 }
 
-static void show_rows(json_t *rows, bool turned, FILE *to)
+/* The table that is easier to read: rows that are wide and few stand beside one another. */
+static int choose_table(json_t *rows, const struct words *columns, bool turned, size_t limit,
+                        struct table *ret_table)
+{
+    struct table other;
+    int rc = make_table(rows, columns, turned, ret_table);
+
+    if (rc < 0 || turned || json_array_size(rows) > LOW_ROWS || table_width(ret_table) <= limit ||
+        make_table(rows, columns, true, &other) < 0)
+        return rc;
+    if (table_width(&other) < table_width(ret_table)) {
+        struct table narrow = other;
+        other = *ret_table;
+        *ret_table = narrow;
+    }
+    table_free(&other);
+    return 0;
+}
+
+static int show_rows(json_t *rows, bool turned, FILE *to)
 {
     struct words columns = {0};
-    struct table table, other;
+    struct table table;
     size_t i;
     json_t *row;
+    int rc = 0;
 
     json_array_foreach(rows, i, row)
         visit_values(row, "", collect_column, &columns);
-    if (columns.n == 0) {
+    if (columns.failed) {
+        rc = -ENOMEM;
+    } else if (columns.n == 0) {
         fputs("none\n", to);
-        return;
+    } else if ((rc = choose_table(rows, &columns, turned, width_limit(to), &table)) == 0) {
+        table_print(&table, to);
+        table_free(&table);
     }
-    make_table(rows, &columns, turned, &table);
-    if (!turned && json_array_size(rows) <= LOW_ROWS && table_width(&table) > width_limit(to)) {
-        make_table(rows, &columns, true, &other);
-        if (table_width(&other) < table_width(&table)) {
-            struct table narrow = other;
-            other = table;
-            table = narrow;
-        }
-        table_free(&other);
-    }
-    table_print(&table, to);
-    table_free(&table);
     words_free(&columns);
+    return rc;
 }
 
 /* How many of the row's keys the other one has. */
@@ -365,19 +382,21 @@ static json_t *split_kinds(json_t *rows)
     return kinds;
 }
 
-static void show_kinds(json_t *rows, FILE *to)
+static int show_kinds(json_t *rows, FILE *to)
 {
     json_t *kinds = split_kinds(rows), *kind;
     size_t k;
+    int rc = 0;
 
     if (json_array_size(kinds) == 0)
-        show_rows(rows, false, to);
+        rc = show_rows(rows, false, to);
     json_array_foreach(kinds, k, kind) {
         if (k > 0)
             fputc('\n', to);
-        show_rows(kind, false, to);
+        rc = rc < 0 ? rc : show_rows(kind, false, to);
     }
     json_decref(kinds);
+    return rc;
 }
 
 /* Whether each object has an array of "rows": a list of tables, named by the other values. */
@@ -408,28 +427,30 @@ static void show_title(json_t *part, FILE *to)
     fputs(":\n", to);
 }
 
-void show_data(json_t *data, FILE *to)
+int show_data(json_t *data, FILE *to)
 {
     bool rows = json_is_array(data);
     size_t i;
     json_t *row;
+    int rc = 0;
 
     json_array_foreach(data, i, row)
         rows = rows && json_is_object(row);
     if (json_is_object(data)) {
         json_t *one = json_pack("[O]", data);
-        show_rows(one, true, to);
+        rc = show_rows(one, true, to);
         json_decref(one);
     } else if (rows && are_tables(data)) {
         json_array_foreach(data, i, row) {
             show_title(row, to);
-            show_data(json_object_get(row, "rows"), to);
+            rc = rc < 0 ? rc : show_data(json_object_get(row, "rows"), to);
             fputs("\n", to);
         }
     } else if (rows) {
-        show_kinds(data, to);
+        rc = show_kinds(data, to);
     } else {
         json_dumpf(data, to, JSON_INDENT(2) | JSON_ENCODE_ANY);
         fputc('\n', to);
     }
+    return rc;
 }

@@ -12,5 +12,5 @@
 
 /* Prints an array of objects as a table (turned by 90 degrees when it would be wide and low;
  * several tables when the objects are of different kinds), an object as a list of keys and values,
- * and anything else as JSON. */
-void show_data(json_t *data, FILE *to);
+ * and anything else as JSON. 0 or -ENOMEM. */
+int show_data(json_t *data, FILE *to);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/motetctl/snapshot.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,15 +40,13 @@ bool snapshot_is_collective(const json_t *row)
     return json_is_true(json_object_get(row, "collective"));
 }
 
-void *snapshot_zeroed(size_t n, size_t size)
+void *snapshot_zeroed(struct snapshot *p, size_t n, size_t size)
 {
-    void *p = calloc(n + 1, size);
+    void *at = calloc(n + 1, size);
 
-    if (!p) {
-        fputs("out of memory\n", stderr);
-        exit(1);
-    }
-    return p;
+    if (!at)
+        p->failed = true;
+    return at;
 }
 
 /* ---- making it ---- */
@@ -120,8 +119,10 @@ static void take_ranks(struct snapshot *p, const json_t *rows, const json_t *lat
     const json_t *row, *again;
     size_t i, k = 0;
 
-    p->ranks =
-        snapshot_zeroed(json_array_size(rows) + json_array_size(p->queues), sizeof *p->ranks);
+    size_t room = json_array_size(rows) + json_array_size(p->queues);
+    p->ranks = snapshot_zeroed(p, room, sizeof *p->ranks);
+    if (!p->ranks)
+        return;
     json_array_foreach(rows, i, row) {
         if (!snapshot_of_job(p, row))
             continue;
@@ -183,7 +184,9 @@ static void take_members(struct snapshot *p, const json_t *rows)
     const json_t *row;
     size_t i;
 
-    p->members = snapshot_zeroed(json_array_size(rows), sizeof *p->members);
+    p->members = snapshot_zeroed(p, json_array_size(rows), sizeof *p->members);
+    if (!p->members)
+        return;
     json_array_foreach(rows, i, row) {
         ssize_t rank =
             snapshot_of_job(p, row) ? snapshot_find_rank(p, snapshot_number(row, "rank")) : -1;
@@ -214,8 +217,10 @@ static void take_queues(struct snapshot *p)
     const json_t *row;
     size_t i;
 
-    p->edges = snapshot_zeroed(json_array_size(p->queues), sizeof *p->edges);
-    p->calls = snapshot_zeroed(json_array_size(p->queues), sizeof *p->calls);
+    p->edges = snapshot_zeroed(p, json_array_size(p->queues), sizeof *p->edges);
+    p->calls = snapshot_zeroed(p, json_array_size(p->queues), sizeof *p->calls);
+    if (!p->edges || !p->calls)
+        return;
     json_array_foreach(p->queues, i, row) {
         const char *queue = snapshot_text(row, "queue");
         ssize_t from =
@@ -241,10 +246,13 @@ static void take_queues(struct snapshot *p)
  * requests only. */
 static void drop_young(struct snapshot *p)
 {
-    json_int_t *edge_ms = snapshot_zeroed(p->n_ranks, sizeof *edge_ms),
-               *call_ms = snapshot_zeroed(p->n_ranks, sizeof *call_ms);
-    bool *has_call = snapshot_zeroed(p->n_ranks, sizeof *has_call);
+    SNAPSHOT_AUTO json_int_t *edge_ms = snapshot_zeroed(p, p->n_ranks, sizeof *edge_ms);
+    SNAPSHOT_AUTO json_int_t *call_ms = snapshot_zeroed(p, p->n_ranks, sizeof *call_ms);
+    SNAPSHOT_AUTO bool *has_call = snapshot_zeroed(p, p->n_ranks, sizeof *has_call);
     size_t n = 0;
+
+    if (!edge_ms || !call_ms || !has_call)
+        return;
 
     for (size_t i = 0; i < p->n_edges; i++) {
         json_int_t age_ms = snapshot_number(p->edges[i].row, "age_ms");
@@ -267,20 +275,24 @@ static void drop_young(struct snapshot *p)
         if (p->ranks[p->edges[i].from].mood == MOOD_WAITING)
             p->edges[n++] = p->edges[i];
     p->n_edges = n;
-    free(edge_ms);
-    free(call_ms);
-    free(has_call);
 }
 
-void snapshot_make(const char *job, const json_t *ranks, const json_t *queues,
-                   const json_t *communicators, const json_t *later, struct snapshot *ret_snapshot)
+int snapshot_make(const char *job, const json_t *ranks, const json_t *queues,
+                  const json_t *communicators, const json_t *later, struct snapshot *ret_snapshot)
 {
     *ret_snapshot = (struct snapshot){.job = job, .queues = queues, .findings = json_array()};
     take_ranks(ret_snapshot, ranks, later);
-    take_unseen(ret_snapshot);
-    take_members(ret_snapshot, communicators);
-    take_queues(ret_snapshot);
-    drop_young(ret_snapshot);
+    if (!ret_snapshot->failed) {
+        take_unseen(ret_snapshot);
+        take_members(ret_snapshot, communicators);
+        take_queues(ret_snapshot);
+        drop_young(ret_snapshot);
+    }
+    if (!ret_snapshot->failed)
+        return 0;
+    snapshot_free(ret_snapshot);
+    json_decref(ret_snapshot->findings);
+    return -ENOMEM;
 }
 
 void snapshot_free(struct snapshot *p)

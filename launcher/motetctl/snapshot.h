@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
 /* So many things of one kind are named in a text. */
@@ -80,12 +81,14 @@ struct snapshot {
     json_t *findings;
     /* Search for circles. */
     size_t *stack, n_stack, n_order, n_components;
+    bool failed; /* for want of memory something was not looked at */
 };
 
 /* A snapshot of one job from the rows of these subjects; `later`: ranks once more, half a second
- * later. They stay the caller's, and are used until snapshot_free. */
-void snapshot_make(const char *job, const json_t *ranks, const json_t *queues,
-                   const json_t *communicators, const json_t *later, struct snapshot *ret_snapshot);
+ * later. They stay the caller's, and are used until snapshot_free. 0, or -ENOMEM with nothing to
+ * free. */
+int snapshot_make(const char *job, const json_t *ranks, const json_t *queues,
+                  const json_t *communicators, const json_t *later, struct snapshot *ret_snapshot);
 /* All but the findings, which are the caller's. */
 void snapshot_free(struct snapshot *p);
 
@@ -113,8 +116,14 @@ const struct snapshot_call *snapshot_call_of(const struct snapshot *p, size_t ra
 const struct snapshot_call *snapshot_wait_of(const struct snapshot *p,
                                              const struct snapshot_call *collective);
 
-/* Memory that is all zero; ends the program when there is none. */
-void *snapshot_zeroed(size_t n, size_t size);
+/* Memory for n that is all zero; NULL, and the snapshot has failed, when there is none. */
+void *snapshot_zeroed(struct snapshot *p, size_t n, size_t size);
+static inline void snapshot_freep(void *at)
+{
+    free(*(void **)at);
+}
+/* Such memory until the end of the block. */
+#define SNAPSHOT_AUTO __attribute__((cleanup(snapshot_freep)))
 
 /* Adds a finding; returns its list of ranks. */
 json_t *snapshot_say(struct snapshot *p, const char *kind, const char *fmt, ...)

@@ -184,15 +184,15 @@ static bool same_function(const char *a, const char *b)
     return bare(a) == bare(b) && strncmp(a, b, bare(a)) == 0;
 }
 
-/* The functions by which the ranks came to the collective, or NULL. */
-static const char **functions_of(const struct snapshot *p, const struct gathering *g)
+/* The functions by which the ranks came to the collective, to be freed; NULL: no memory. */
+static const char **functions_of(struct snapshot *p, const struct gathering *g)
 {
-    const char **functions = snapshot_zeroed(p->n_ranks, sizeof *functions);
+    const char **functions = snapshot_zeroed(p, p->n_ranks, sizeof *functions);
 
-    for (size_t i = 0; i < p->n_calls; i++)
+    for (size_t i = 0; functions && i < p->n_calls; i++)
         if (same_collective(g->first, &p->calls[i]))
             functions[p->calls[i].rank] = snapshot_text(p->calls[i].row, "call");
-    for (size_t r = 0; r < p->n_ranks && !is_persistent(g); r++) {
+    for (size_t r = 0; functions && r < p->n_ranks && !is_persistent(g); r++) {
         const json_t *last = entered(g, member_of(p, g, r));
         /* It has been there and gone on, and to no other since. */
         if (last && !functions[r] && snapshot_number(last, "count") == g->first->sequence)
@@ -204,13 +204,13 @@ static const char **functions_of(const struct snapshot *p, const struct gatherin
 /* Ranks that came to one and the same collective by different functions. */
 static size_t say_different(struct snapshot *p, const struct gathering *g)
 {
-    bool *here = snapshot_zeroed(p->n_ranks, sizeof *here),
-         *told = snapshot_zeroed(p->n_ranks, sizeof *told);
-    const char **functions = functions_of(p, g);
+    SNAPSHOT_AUTO bool *here = snapshot_zeroed(p, p->n_ranks, sizeof *here);
+    SNAPSHOT_AUTO bool *told = snapshot_zeroed(p, p->n_ranks, sizeof *told);
+    SNAPSHOT_AUTO const char **functions = functions_of(p, g);
     char list[SNAPSHOT_TEXT / 2] = "", names[SNAPSHOT_WORDS], comm[SNAPSHOT_WORDS];
     size_t n_functions = 0, len = 0;
 
-    for (size_t r = 0; r < p->n_ranks; r++) {
+    for (size_t r = 0; here && told && functions && r < p->n_ranks; r++) {
         if (!functions[r] || !functions[r][0] || told[r])
             continue;
         memset(here, 0, p->n_ranks * sizeof *here);
@@ -227,9 +227,6 @@ static size_t say_different(struct snapshot *p, const struct gathering *g)
         append_marked(p, told,
                       snapshot_say(p, "collective", "ranks call different collectives on %s: %s",
                                    where(g, comm), list));
-    free(functions);
-    free(here);
-    free(told);
     return n_functions > 1;
 }
 
@@ -258,10 +255,13 @@ static size_t look(struct snapshot *p, bool cause)
     for (size_t i = 0; i < p->n_calls; i++) {
         if (!begins(p, &p->calls[i]))
             continue;
+        SNAPSHOT_AUTO bool *marks = snapshot_zeroed(p, 3 * p->n_ranks, sizeof *marks);
+        if (!marks)
+            break;
         struct gathering g = {.first = &p->calls[i],
-                              .inside = snapshot_zeroed(p->n_ranks, sizeof(bool)),
-                              .waiting = snapshot_zeroed(p->n_ranks, sizeof(bool)),
-                              .missing = snapshot_zeroed(p->n_ranks, sizeof(bool))};
+                              .inside = marks,
+                              .waiting = marks + p->n_ranks,
+                              .missing = marks + 2 * p->n_ranks};
         mark_inside(p, &g);
         find_missing(p, &g);
         bool all_wait = g.n_missing > 0;
@@ -271,9 +271,6 @@ static size_t look(struct snapshot *p, bool cause)
             n += say_different(p, &g) + (g.n_missing > 0);
             say_missing(p, &g);
         }
-        free(g.inside);
-        free(g.waiting);
-        free(g.missing);
     }
     return n;
 }
@@ -286,10 +283,10 @@ size_t stragglers_in_collectives(struct snapshot *p)
 
 void stragglers_in_messages(struct snapshot *p)
 {
-    bool *waiting = snapshot_zeroed(p->n_ranks, sizeof *waiting);
+    SNAPSHOT_AUTO bool *waiting = snapshot_zeroed(p, p->n_ranks, sizeof *waiting);
     char names[SNAPSHOT_WORDS], does[SNAPSHOT_WORDS], example[SNAPSHOT_WORDS];
 
-    for (size_t r = 0; r < p->n_ranks; r++) {
+    for (size_t r = 0; waiting && r < p->n_ranks; r++) {
         ssize_t first = -1;
         if (p->ranks[r].mood != MOOD_FREE || p->ranks[r].in_mpi)
             continue;
@@ -313,5 +310,4 @@ void stragglers_in_messages(struct snapshot *p)
         json_array_append_new(ranks, json_integer(p->ranks[r].number));
         append_marked(p, waiting, ranks);
     }
-    free(waiting);
 }

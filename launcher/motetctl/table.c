@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/motetctl/table.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-void table_init(struct table *t, size_t n_columns, size_t n_rows)
+int table_init(struct table *t, size_t n_columns, size_t n_rows)
 {
     *t = (struct table){.n_columns = n_columns, .n_rows = n_rows};
     t->cells = calloc(n_columns * (n_rows + 1) + 1, sizeof *t->cells);
     t->right = calloc(n_columns + 1, sizeof *t->right);
-    if (!t->cells || !t->right) {
-        fputs("out of memory\n", stderr);
-        exit(1);
-    }
+    if (t->cells && t->right)
+        return 0;
+    table_free(t);
+    return -ENOMEM;
 }
 
 void table_free(struct table *t)

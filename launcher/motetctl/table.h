@@ -13,8 +13,8 @@ struct table {
     bool *right;  /* per column: set to the right */
 };
 
-/* A table of n_rows rows below the heading, all empty. Running out of memory ends the program. */
-void table_init(struct table *t, size_t n_columns, size_t n_rows);
+/* A table of n_rows rows below the heading, all empty. 0 or -ENOMEM. */
+int table_init(struct table *t, size_t n_columns, size_t n_rows);
 void table_free(struct table *t);
 /* Copies the text; control characters in it become '?', so that nothing a rank or peer is called
  * can move the cursor. */

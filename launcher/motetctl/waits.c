@@ -123,14 +123,14 @@ static void find_mismatches(struct snapshot *p, const struct snapshot_edge *e)
 /* One finding for each rank that is gone, stopped or not seen, and that others wait for. */
 static void find_waits_for_the_gone(struct snapshot *p)
 {
-    bool *waiting = snapshot_zeroed(p->n_ranks, sizeof *waiting);
+    SNAPSHOT_AUTO bool *waiting = snapshot_zeroed(p, p->n_ranks, sizeof *waiting);
     static const char *const kinds[MOOD_N] = {[MOOD_STOPPED] = "stopped",
                                               [MOOD_LEFT] = "gone",
                                               [MOOD_GONE] = "gone",
                                               [MOOD_UNSEEN] = "unseen"};
     char names[SNAPSHOT_WORDS], does[SNAPSHOT_WORDS];
 
-    for (size_t r = 0; r < p->n_ranks; r++) {
+    for (size_t r = 0; waiting && r < p->n_ranks; r++) {
         bool any = false;
         if (p->ranks[r].mood == MOOD_FREE || p->ranks[r].mood == MOOD_WAITING)
             continue;
@@ -149,7 +149,6 @@ static void find_waits_for_the_gone(struct snapshot *p)
                 json_array_append_new(ranks, json_integer(p->ranks[k].number));
         json_array_append_new(ranks, json_integer(p->ranks[r].number));
     }
-    free(waiting);
 }
 
 /* Tarjan's strongly connected components (1972), with a stack of its own: a job may be a long
@@ -206,13 +205,12 @@ static void components_from(struct snapshot *p, size_t root, struct frame *frame
 
 static void find_components(struct snapshot *p)
 {
-    struct frame *frames = snapshot_zeroed(p->n_ranks, sizeof *frames);
+    SNAPSHOT_AUTO struct frame *frames = snapshot_zeroed(p, p->n_ranks, sizeof *frames);
 
-    p->stack = snapshot_zeroed(p->n_ranks, sizeof *p->stack);
-    for (size_t r = 0; r < p->n_ranks; r++)
+    p->stack = snapshot_zeroed(p, p->n_ranks, sizeof *p->stack);
+    for (size_t r = 0; frames && p->stack && r < p->n_ranks; r++)
         if (p->ranks[r].order == 0)
             components_from(p, r, frames);
-    free(frames);
     free(p->stack);
 }
 
@@ -222,10 +220,10 @@ static void describe_circle(struct snapshot *p, size_t start, bool certain)
 {
     char path[1024] = "", tag[32];
     size_t at = start, n = 0, len = 0;
-    bool *seen = snapshot_zeroed(p->n_ranks, sizeof *seen);
+    SNAPSHOT_AUTO bool *seen = snapshot_zeroed(p, p->n_ranks, sizeof *seen);
 
     /* The walk ends in a circle; where it first returns to is where it begins. */
-    for (int round = 0; round < 2; round++) {
+    for (int round = 0; seen && round < 2; round++) {
         memset(seen, 0, p->n_ranks * sizeof *seen);
         while (!seen[at]) {
             size_t n_edges, i = 0;
@@ -233,10 +231,8 @@ static void describe_circle(struct snapshot *p, size_t start, bool certain)
             while (i < n_edges &&
                    (e[i].to < 0 || p->ranks[e[i].to].component != p->ranks[at].component))
                 i++;
-            if (i == n_edges) {
-                free(seen);
+            if (i == n_edges)
                 return; /* a rank alone */
-            }
             seen[at] = true;
             if (round == 1 && n++ < SNAPSHOT_NAMED && len < sizeof path)
                 len += (size_t)snprintf(
@@ -255,7 +251,6 @@ static void describe_circle(struct snapshot *p, size_t start, bool certain)
     for (size_t r = 0; r < p->n_ranks; r++)
         if (p->ranks[r].component == p->ranks[start].component)
             json_array_append_new(ranks, json_integer(p->ranks[r].number));
-    free(seen);
 }
 
 /* Ranks that never go on but are in no circle: they wait for one, or for any rank when none is left
@@ -286,10 +281,12 @@ static void describe_hangers_on(struct snapshot *p, const bool *in_circle)
 
 static void find_circles(struct snapshot *p)
 {
-    size_t *sizes = snapshot_zeroed(p->n_components + 1, sizeof *sizes);
-    bool *in_circle = snapshot_zeroed(p->n_ranks, sizeof *in_circle),
-         *described = snapshot_zeroed(p->n_components + 1, sizeof *described);
+    SNAPSHOT_AUTO size_t *sizes = snapshot_zeroed(p, p->n_components + 1, sizeof *sizes);
+    SNAPSHOT_AUTO bool *in_circle = snapshot_zeroed(p, p->n_ranks, sizeof *in_circle);
+    SNAPSHOT_AUTO bool *described = snapshot_zeroed(p, p->n_components + 1, sizeof *described);
 
+    if (!sizes || !in_circle || !described)
+        return;
     for (size_t r = 0; r < p->n_ranks; r++)
         sizes[p->ranks[r].component]++;
     for (size_t i = 0; i < p->n_edges; i++)
@@ -304,9 +301,6 @@ static void find_circles(struct snapshot *p)
         describe_circle(p, r, !p->ranks[r].can_go_on);
     }
     describe_hangers_on(p, in_circle);
-    free(described);
-    free(in_circle);
-    free(sizes);
 }
 
 /* ---- the answer ---- */
@@ -384,9 +378,17 @@ json_t *waits_find(const json_t *ranks, const json_t *queues, const json_t *comm
         if (json_object_get(seen, job))
             continue;
         json_object_set_new(seen, job, json_true());
-        snapshot_make(job, ranks, queues, communicators, later, &p);
-        json_array_append_new(answer, look_at(&p));
-        snapshot_free(&p);
+        bool failed = snapshot_make(job, ranks, queues, communicators, later, &p) < 0;
+        if (!failed) {
+            json_array_append_new(answer, look_at(&p));
+            failed = p.failed;
+            snapshot_free(&p);
+        }
+        if (failed) {
+            json_decref(answer);
+            answer = NULL;
+            break;
+        }
     }
     json_decref(seen);
     return answer;
@@ -409,10 +411,11 @@ static void show_counts(const json_t *job, FILE *to)
 }
 
 /* What is wrong stands in the first line. */
-void waits_show(const json_t *waits, FILE *to)
+int waits_show(const json_t *waits, FILE *to)
 {
     const json_t *job, *finding;
     size_t i, k;
+    int rc = 0;
 
     if (json_array_size(waits) == 0)
         fputs("no job runs here\n", to);
@@ -428,7 +431,8 @@ void waits_show(const json_t *waits, FILE *to)
                           : "nobody waits for long\n",
                   to);
         show_counts(job, to);
-        if (json_array_size(json_object_get(job, "waits")) > 0)
-            show_data(json_object_get(job, "waits"), to);
+        if (rc == 0 && json_array_size(json_object_get(job, "waits")) > 0)
+            rc = show_data(json_object_get(job, "waits"), to);
     }
+    return rc;
 }

@@ -21,7 +21,8 @@
 
 /* `ranks`, `queues`, `communicators`: the rows of these subjects, of any number of jobs; `later`:
  * the rows of ranks once more, half a second later: who has sent or received meanwhile does not
- * hang. Returns an array of objects, one for each job with ranks. */
+ * hang. Returns an array of objects, one for each job with ranks; NULL: no memory. */
 json_t *waits_find(const json_t *ranks, const json_t *queues, const json_t *communicators,
                    const json_t *later);
-void waits_show(const json_t *waits, FILE *to);
+/* 0 or -ENOMEM. */
+int waits_show(const json_t *waits, FILE *to);

@@ -25,8 +25,18 @@ void frame_stream_close(struct frame_stream *s)
     bytes_free(&s->out);
 }
 
+/* Half a frame must not go out, and the daemon should know that no more comes. */
+static void frame_stream_give_up(struct frame_stream *s)
+{
+    s->error = -ENOMEM;
+    s->deaf = true;
+    shutdown(s->fd, SHUT_RDWR);
+}
+
 void frame_stream_flush(struct frame_stream *s)
 {
+    if (s->out.failed)
+        frame_stream_give_up(s);
     while (s->out.n > 0 && !s->deaf) {
         ssize_t put = send(s->fd, bytes_data(&s->out), s->out.n, MSG_NOSIGNAL);
         if (put < 0 && errno == EAGAIN)
@@ -55,7 +65,7 @@ void frame_stream_send(struct frame_stream *s, uint16_t type, const ProtobufCMes
     uint8_t *body = malloc(n + 1);
 
     if (!body) {
-        s->deaf = true;
+        frame_stream_give_up(s);
         return;
     }
     protobuf_c_message_pack(message, body);
@@ -66,6 +76,8 @@ void frame_stream_send(struct frame_stream *s, uint16_t type, const ProtobufCMes
 int frame_stream_fill(struct frame_stream *s)
 {
     static char part[READ_BYTES];
+    if (s->error)
+        return s->error;
     ssize_t got = recv(s->fd, part, sizeof part, 0);
 
     if (got == 0)
@@ -75,7 +87,7 @@ int frame_stream_fill(struct frame_stream *s)
     bytes_drop(&s->in, s->taken);
     s->taken = 0;
     bytes_append(&s->in, part, (size_t)got);
-    return 0;
+    return s->in.failed ? -ENOMEM : 0;
 }
 
 int frame_stream_next(struct frame_stream *s, uint16_t *ret_type, const uint8_t **ret_body,

@@ -17,6 +17,8 @@ struct frame_stream {
     bool deaf; /* the other side reads no more; what is to be sent is dropped, and reading tells how
                 * it ended
                 */
+    int error; /* 0, or -ENOMEM: something could not be sent; told by the next look at what has come
+                */
     size_t taken; /* bytes of `in` that the last frame occupies */
 };
 

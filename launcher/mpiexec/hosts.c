@@ -12,10 +12,10 @@
 #include "launcher/cli/file.h"
 #include "launcher/cli/number.h"
 
-static int fail(struct host_error *error, int rc, const char *fmt, ...)
+static int hosts_fail(struct host_error *error, int rc, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static int fail(struct host_error *error, int rc, const char *fmt, ...)
+static int hosts_fail(struct host_error *error, int rc, const char *fmt, ...)
 {
     va_list ap;
 
@@ -25,21 +25,22 @@ static int fail(struct host_error *error, int rc, const char *fmt, ...)
     return rc;
 }
 
-static struct host *add(struct host_list *list, const char *name, size_t n)
+/* NULL: no memory. */
+static struct host *hosts_add(struct host_list *list, const char *name, size_t n)
 {
     if (list->n == list->room) {
         size_t room = list->room ? list->room * 2 : 8;
         struct host *at = realloc(list->at, room * sizeof *at);
-        if (!at) {
-            fputs("out of memory\n", stderr);
-            exit(1);
-        }
+        if (!at)
+            return NULL;
         list->at = at;
         list->room = room;
     }
-    struct host *host = &list->at[list->n++];
-    *host = (struct host){.name = strndup(name, n), .slots = 1};
-    return host;
+    char *copy = strndup(name, n);
+    if (!copy)
+        return NULL;
+    list->at[list->n] = (struct host){.name = copy, .slots = 1};
+    return &list->at[list->n++];
 }
 
 /* What a node may be called: also what could be an address. */
@@ -62,12 +63,16 @@ static int parse_host(struct host_list *list, const char *text, size_t n, struct
     uint32_t slots = 1;
 
     if (!name_ok(text, name_n))
-        return fail(error, -EINVAL, "'%.*s' is not a host name", (int)(name_n > 100 ? 100 : name_n),
-                    text);
+        return hosts_fail(error, -EINVAL, "'%.*s' is not a host name",
+                          (int)(name_n > 100 ? 100 : name_n), text);
     if (colon && number_parse(colon + 1, n - name_n - 1, 1, HOSTS_SLOTS_MAX, &slots) < 0)
-        return fail(error, -EINVAL, "'%.*s': expected a number of ranks from 1 to %u after ':'",
-                    (int)(n > 100 ? 100 : n), text, HOSTS_SLOTS_MAX);
-    add(list, text, name_n)->slots = slots;
+        return hosts_fail(error, -EINVAL,
+                          "'%.*s': expected a number of ranks from 1 to %u after ':'",
+                          (int)(n > 100 ? 100 : n), text, HOSTS_SLOTS_MAX);
+    struct host *host = hosts_add(list, text, name_n);
+    if (!host)
+        return hosts_fail(error, -ENOMEM, "out of memory");
+    host->slots = slots;
     return 0;
 }
 
@@ -98,13 +103,13 @@ static int parse_property(struct host *host, const char *word, size_t n, struct 
         if (n < len || strncmp(word, properties[i].name, len) != 0)
             continue;
         if (number_parse(word + len, n - len, 1, HOSTS_SLOTS_MAX, &value) < 0)
-            return fail(error, -EINVAL, "'%.*s': expected a number from 1 to %u",
-                        (int)(n > 100 ? 100 : n), word, HOSTS_SLOTS_MAX);
+            return hosts_fail(error, -EINVAL, "'%.*s': expected a number from 1 to %u",
+                              (int)(n > 100 ? 100 : n), word, HOSTS_SLOTS_MAX);
         memcpy((char *)host + properties[i].offset, &value, sizeof value);
         return 0;
     }
-    return fail(error, -EINVAL, "'%.*s': expected slots=N or max_slots=N", (int)(n > 100 ? 100 : n),
-                word);
+    return hosts_fail(error, -EINVAL, "'%.*s': expected slots=N or max_slots=N",
+                      (int)(n > 100 ? 100 : n), word);
 }
 
 static int parse_line(struct host_list *list, const char *line, size_t n, struct host_error *error)
@@ -139,12 +144,12 @@ int hosts_parse_text(struct host_list *list, const char *name, const char *text,
         size_t n = strcspn(text, "\n"), used = strcspn(text, "#\n");
         struct host_error error;
         if (parse_line(list, text, used, &error) < 0)
-            return fail(ret_error, -EINVAL, "%.80s:%u: %.160s", name, line, error.text);
+            return hosts_fail(ret_error, -EINVAL, "%.80s:%u: %.160s", name, line, error.text);
         text += n + (text[n] == '\n');
     }
     return list->n > before
                ? 0
-               : fail(ret_error, -EINVAL, "%.200s: there is no host in this file", name);
+               : hosts_fail(ret_error, -EINVAL, "%.200s: there is no host in this file", name);
 }
 
 int hosts_parse_file(struct host_list *list, const char *path, struct host_error *ret_error)
@@ -153,7 +158,7 @@ int hosts_parse_file(struct host_list *list, const char *path, struct host_error
     int rc = file_read_text(path, &text);
 
     if (rc < 0)
-        return fail(ret_error, rc, "cannot read '%.180s': %s", path, strerror(-rc));
+        return hosts_fail(ret_error, rc, "cannot read '%.180s': %s", path, strerror(-rc));
     rc = hosts_parse_text(list, path, text, ret_error);
     free(text);
     return rc;
@@ -211,15 +216,16 @@ int hosts_place(struct host_list *list, uint32_t ppn, uint32_t n, struct words *
             n -= count;
             full_hosts = 0;
         } else if (list->in_turn == 0 && ++full_hosts == list->n) {
-            return fail(ret_error, -ENOSPC,
-                        "all hosts have their max_slots, and %u more ranks are to be placed", n);
+            return hosts_fail(ret_error, -ENOSPC,
+                              "all hosts have their max_slots, and %u more ranks are to be placed",
+                              n);
         }
         if (count == room || count == 0) {
             list->cursor = (list->cursor + 1) % list->n;
             list->in_turn = 0;
         }
     }
-    return 0;
+    return ret_runs->failed ? hosts_fail(ret_error, -ENOMEM, "out of memory") : 0;
 }
 
 bool hosts_is_local(const char *name)

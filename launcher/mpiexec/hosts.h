@@ -36,7 +36,7 @@ struct host_error {
     char text[256];
 };
 
-/* "a,b:4,c". 0, or -EINVAL with the text. */
+/* "a,b:4,c". 0, or -EINVAL or -ENOMEM with the text. */
 int hosts_parse_list(struct host_list *list, const char *text, struct host_error *ret_error);
 /* A file with a host a line: `name`, `name:slots`, `name slots=N max_slots=N`; `#` begins a
  * comment. `name` is for messages. */
@@ -49,7 +49,8 @@ void hosts_free(struct host_list *list);
 uint64_t hosts_n_slots(const struct host_list *list, uint32_t ppn);
 
 /* Places n more ranks, going on where the last call ended, and adds "name:count" per run of ranks.
- * ppn > 0 replaces all slots. 0, or -ENOSPC with the text when every host has its max_slots. */
+ * ppn > 0 replaces all slots. 0, or with the text -ENOSPC when every host has its max_slots, or
+ * -ENOMEM. */
 int hosts_place(struct host_list *list, uint32_t ppn, uint32_t n, struct words *ret_runs,
                 struct host_error *ret_error);
 

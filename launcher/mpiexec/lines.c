@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launcher/mpiexec/lines.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +14,11 @@
 /* Untagged output without newlines (binary data) is not held back beyond this. */
 #define UNTAGGED_MAX_BYTES (64u << 10)
 
-void lines_init(struct lines *l, uint32_t n_ranks, bool tags)
+int lines_init(struct lines *l, uint32_t n_ranks, bool tags)
 {
     *l = (struct lines){
         .tags = tags, .n_ranks = n_ranks, .partial = calloc(n_ranks, sizeof *l->partial)};
-    if (!l->partial) {
-        fputs("out of memory\n", stderr);
-        exit(1);
-    }
+    return l->partial ? 0 : -ENOMEM;
 }
 
 void lines_free(struct lines *l)
@@ -31,8 +29,8 @@ void lines_free(struct lines *l)
     *l = (struct lines){0};
 }
 
-static void hold(struct lines *l, struct partial_line *p, const char *data, size_t n,
-                 uint64_t now_ns)
+static void lines_hold(struct lines *l, struct partial_line *p, const char *data, size_t n,
+                       uint64_t now_ns)
 {
     if (n == 0)
         return;
@@ -44,7 +42,7 @@ static void hold(struct lines *l, struct partial_line *p, const char *data, size
 }
 
 /* Puts out what is held, with its tag if it is the beginning of a line. */
-static void release(struct lines *l, uint32_t rank, struct bytes *out)
+static void lines_release(struct lines *l, uint32_t rank, struct bytes *out)
 {
     struct partial_line *p = &l->partial[rank];
     char tag[16];
@@ -54,6 +52,7 @@ static void release(struct lines *l, uint32_t rank, struct bytes *out)
     if (p->text.n == 0)
         return;
     bytes_append(out, bytes_data(&p->text), p->text.n);
+    out->failed |= p->text.failed;
     /* Freed, not only emptied: a thousand ranks may each have had one long line. */
     bytes_free(&p->text);
     l->n_waiting--;
@@ -70,10 +69,10 @@ static void add_untagged(struct lines *l, uint32_t rank, const char *data, size_
     if (p->text.n + (n - whole) >= UNTAGGED_MAX_BYTES)
         whole = n;
     if (whole > 0) {
-        release(l, rank, out);
+        lines_release(l, rank, out);
         bytes_append(out, data, whole);
     }
-    hold(l, p, data + whole, n - whole, now_ns);
+    lines_hold(l, p, data + whole, n - whole, now_ns);
 }
 
 static void add_tagged(struct lines *l, uint32_t rank, const char *data, size_t n, uint64_t now_ns,
@@ -86,12 +85,12 @@ static void add_tagged(struct lines *l, uint32_t rank, const char *data, size_t 
         size_t room = LINES_MAX_BYTES - p->text.n,
                line = newline ? (size_t)(newline - data) + 1 : n;
         if (!newline && n < room) {
-            hold(l, p, data, n, now_ns);
+            lines_hold(l, p, data, n, now_ns);
             return;
         }
         if (line > room)
             line = room;
-        release(l, rank, out);
+        lines_release(l, rank, out);
         bytes_append(out, data, line);
         if (data[line - 1] != '\n')
             bytes_append(out, "\n", 1);
@@ -108,9 +107,9 @@ void lines_add(struct lines *l, uint32_t rank, const char *data, size_t n, uint6
 
 void lines_end(struct lines *l, uint32_t rank, struct bytes *out)
 {
-    if (l->partial[rank].text.n == 0)
+    if (!l->partial || l->partial[rank].text.n == 0)
         return;
-    release(l, rank, out);
+    lines_release(l, rank, out);
     if (l->tags)
         bytes_append(out, "\n", 1);
 }
@@ -127,7 +126,7 @@ uint64_t lines_timer(struct lines *l, uint64_t now_ns, struct bytes *out)
             continue;
         uint64_t due_ns = p->since_ns + PARTIAL_WAIT_NS;
         if (due_ns <= now_ns)
-            release(l, rank, out);
+            lines_release(l, rank, out);
         else if (due_ns < next_ns)
             next_ns = due_ns;
     }

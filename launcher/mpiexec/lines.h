@@ -28,7 +28,10 @@ struct lines {
     struct partial_line *partial; /* [rank]; one struct lines per stream */
 };
 
-void lines_init(struct lines *l, uint32_t n_ranks, bool tags);
+/* What cannot be held for want of memory makes the queue that it should come to fail (bytes.h). */
+
+/* 0 or -ENOMEM. */
+int lines_init(struct lines *l, uint32_t n_ranks, bool tags);
 void lines_free(struct lines *l);
 
 /* Takes n bytes of a rank below n_ranks; appends what is ready to `out`. */

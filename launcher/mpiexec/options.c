@@ -19,9 +19,10 @@ struct parser {
     bool config_read;
 };
 
-static int fail(struct parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int options_fail(struct parser *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static int fail(struct parser *p, const char *fmt, ...)
+static int options_fail(struct parser *p, const char *fmt, ...)
 {
     va_list ap;
 
@@ -38,7 +39,8 @@ static int take_number(struct parser *p, const char *name, const char *text, uin
                        uint32_t *ret_value)
 {
     if (number_parse(text, strlen(text), 1, high, ret_value) < 0)
-        return fail(p, "%s " SHOWN ": expected a whole number from 1 to %u", name, text, high);
+        return options_fail(p, "%s " SHOWN ": expected a whole number from 1 to %u", name, text,
+                            high);
     return 0;
 }
 
@@ -56,7 +58,7 @@ static int take_choice(struct parser *p, const char *name, const char *text,
         snprintf(all + n, sizeof all - n, "%s%s", n ? (choices[i + 1] ? ", " : " or ") : "",
                  choices[i]);
     }
-    return fail(p, "%s " SHOWN ": expected %s", name, text, all);
+    return options_fail(p, "%s " SHOWN ": expected %s", name, text, all);
 }
 
 /* ---- one function per option (or per kind of option) ---- */
@@ -71,10 +73,10 @@ static int take_n(struct parser *p, const char *name, const char *const *values)
 static int take_wdir(struct parser *p, const char *name, const char *const *values)
 {
     if (!values[0][0])
-        return fail(p, "%s: the directory's name is empty", name);
+        return options_fail(p, "%s: the directory's name is empty", name);
     free(p->part->wdir);
     p->part->wdir = strdup(values[0]);
-    return 0;
+    return p->part->wdir ? 0 : options_fail(p, "out of memory");
 }
 
 static int take_hosts(struct parser *p, const char *name, const char *const *values)
@@ -82,7 +84,7 @@ static int take_hosts(struct parser *p, const char *name, const char *const *val
     struct host_error error;
 
     if (hosts_parse_list(&p->part->hosts, values[0], &error) < 0)
-        return fail(p, "%s: %s", name, error.text);
+        return options_fail(p, "%s: %s", name, error.text);
     return 0;
 }
 
@@ -91,7 +93,7 @@ static int take_hostfile(struct parser *p, const char *name, const char *const *
     struct host_error error;
 
     if (hosts_parse_file(&p->o->hosts, values[0], &error) < 0)
-        return fail(p, "%s: %s", name, error.text);
+        return options_fail(p, "%s: %s", name, error.text);
     return 0;
 }
 
@@ -109,7 +111,7 @@ static int set_variable(struct parser *p, struct env_options *env, const char *n
                         const char *const *values)
 {
     if (!variable_name_ok(values[0]))
-        return fail(
+        return options_fail(
             p, "%s " SHOWN ": expected the name of a variable, and its value as the next argument",
             name, values[0]);
     words_add_pair(&env->set, values[0], values[1]);
@@ -133,7 +135,7 @@ static int list_variables(struct parser *p, struct env_options *env, const char 
     for (;;) {
         size_t n = strcspn(text, ",");
         if (n == 0 || memchr(text, '=', n))
-            return fail(p, "%s: expected names of variables separated by commas", name);
+            return options_fail(p, "%s: expected names of variables separated by commas", name);
         words_add_n(&env->list, text, n);
         if (!text[n])
             return 0;
@@ -184,7 +186,7 @@ static int take_export(struct parser *p, const char *name, const char *const *va
     const char *equals = strchr(values[0], '=');
 
     if (!values[0][0] || equals == values[0])
-        return fail(p, "%s " SHOWN ": expected NAME or NAME=value", name, values[0]);
+        return options_fail(p, "%s " SHOWN ": expected NAME or NAME=value", name, values[0]);
     words_add(equals ? &p->part->env.set : &p->part->env.export, values[0]);
     return 0;
 }
@@ -221,7 +223,8 @@ static int take_wait(struct parser *p, const char *name, const char *const *valu
 static int take_timeout(struct parser *p, const char *name, const char *const *values)
 {
     if (number_parse_seconds(values[0], &p->o->timeout_ns) < 0)
-        return fail(p, "%s " SHOWN ": expected seconds, such as 30 or 0.5", name, values[0]);
+        return options_fail(p, "%s " SHOWN ": expected seconds, such as 30 or 0.5", name,
+                            values[0]);
     return 0;
 }
 
@@ -273,10 +276,10 @@ static int take_config(struct parser *p, const char *name, const char *const *va
     int rc;
 
     if (p->in_config)
-        return fail(p, "%s: a configuration file cannot name another", name);
+        return options_fail(p, "%s: a configuration file cannot name another", name);
     rc = file_read_text(values[0], &text);
     if (rc < 0)
-        return fail(p, "%s: cannot read '" SHOWN "': %s", name, values[0], strerror(-rc));
+        return options_fail(p, "%s: cannot read '" SHOWN "': %s", name, values[0], strerror(-rc));
     p->config_read = true;
     rc = options_parse_config(p->o, values[0], text, p->error);
     free(text);
@@ -363,17 +366,27 @@ static size_t n_arguments(const struct option *option)
     return n;
 }
 
-static void add_part(struct parser *p)
+static int add_part(struct parser *p)
 {
     struct part *parts = realloc(p->o->parts, (p->o->n_parts + 1) * sizeof *parts);
 
-    if (!parts) {
-        fputs("out of memory\n", stderr);
-        exit(1);
-    }
+    if (!parts)
+        return options_fail(p, "out of memory");
     p->o->parts = parts;
     p->part = &parts[p->o->n_parts++];
     *p->part = (struct part){0};
+    return 0;
+}
+
+/* Whether something of it could not be kept for want of memory. */
+static bool env_failed(const struct env_options *env)
+{
+    return env->list.failed || env->set.failed || env->export.failed;
+}
+
+static bool part_failed(const struct part *part)
+{
+    return part->argv.failed || env_failed(&part->env);
 }
 
 /* The options of one part and its program. Leaves *at behind the part. */
@@ -389,14 +402,14 @@ static int parse_part(struct parser *p, size_t argc, const char *const *argv, si
         }
         const struct option *option = find_option(given + (given[1] == '-' ? 2 : 1));
         if (!option)
-            return fail(p, SHOWN ": unknown option (see mpiexec --help)", given);
+            return options_fail(p, SHOWN ": unknown option (see mpiexec --help)", given);
         if (option->place == OF_JOB && p->o->n_parts > 1)
-            return fail(
+            return options_fail(
                 p, "%s: this option is for the whole job and must stand before the first program",
                 given);
         size_t n = n_arguments(option);
         if (argc - i - 1 < n)
-            return fail(p, "%s: expected %s after it", given, option->arguments);
+            return options_fail(p, "%s: expected %s after it", given, option->arguments);
         int rc = option->take(p, given, argv + i + 1);
         if (rc < 0 || p->o->action != ACTION_RUN || p->config_read) {
             *at = i + n + 1;
@@ -407,12 +420,14 @@ static int parse_part(struct parser *p, size_t argc, const char *const *argv, si
     for (; i < argc && strcmp(argv[i], ":") != 0; i++)
         words_add(&p->part->argv, argv[i]);
     *at = i;
+    if (part_failed(p->part) || env_failed(&p->o->env))
+        return options_fail(p, "out of memory");
     if (p->part->argv.n == 0)
         return p->o->n_parts == 1 && i == argc
-                   ? fail(p, "no program given (see mpiexec --help)")
-                   : fail(p, "part %zu between colons names no program", p->o->n_parts);
+                   ? options_fail(p, "no program given (see mpiexec --help)")
+                   : options_fail(p, "part %zu between colons names no program", p->o->n_parts);
     if (!p->part->argv.at[0][0])
-        return fail(p, "the program's name is empty");
+        return options_fail(p, "the program's name is empty");
     return 0;
 }
 
@@ -438,7 +453,8 @@ static int check_before_config(struct parser *p)
     const struct part *part = &p->o->parts[0];
 
     if (part->n_ranks || part->wdir || part->env.mode || part->env.set.n || part->env.export.n)
-        return fail(p, "-configfile: options of a program belong into the file, not before it");
+        return options_fail(
+            p, "-configfile: options of a program belong into the file, not before it");
     return 0;
 }
 
@@ -447,12 +463,15 @@ static int parse_parts(struct parser *p, size_t argc, const char *const *argv)
     size_t at = 0;
 
     for (;;) {
-        add_part(p);
-        int rc = parse_part(p, argc, argv, &at);
+        int rc = add_part(p);
+        if (rc == 0)
+            rc = parse_part(p, argc, argv, &at);
         if (rc < 0 || p->o->action != ACTION_RUN)
             return rc;
         if (p->config_read)
-            return at < argc ? fail(p, SHOWN ": nothing may follow -configfile FILE", argv[at]) : 0;
+            return at < argc
+                       ? options_fail(p, SHOWN ": nothing may follow -configfile FILE", argv[at])
+                       : 0;
         if (at == argc)
             return 0;
         at++; /* the colon */
@@ -506,13 +525,14 @@ int options_parse_config(struct options *o, const char *name, const char *text,
     while ((rc = split_next_line(&lines, &line)) > 0) {
         size_t at = 0;
         p.error = &error;
-        add_part(&p);
-        rc = parse_part(&p, line.n, (const char *const *)line.at, &at);
+        rc = add_part(&p);
+        if (rc == 0)
+            rc = parse_part(&p, line.n, (const char *const *)line.at, &at);
         if (rc == 0 && at < line.n)
-            rc = fail(&p, "a line is one program: ':' is for the command line");
+            rc = options_fail(&p, "a line is one program: ':' is for the command line");
         p.error = ret_error;
         if (rc < 0) {
-            rc = fail(&p, "%.80s:%u: %.300s", name, lines.line, error.text);
+            rc = options_fail(&p, "%.80s:%u: %.300s", name, lines.line, error.text);
             break;
         }
         words_free(&line);
@@ -520,11 +540,13 @@ int options_parse_config(struct options *o, const char *name, const char *text,
         if (o->action != ACTION_RUN)
             break;
     }
-    if (rc == -EINVAL && !line.n)
-        rc = fail(&p, "%.80s:%u: a quote is not closed", name, lines.line);
+    if (rc < 0 && !line.n)
+        rc = options_fail(
+            &p, rc == -ENOMEM ? "%.80s:%u: out of memory" : "%.80s:%u: a quote is not closed", name,
+            lines.line);
     words_free(&line);
     if (rc == 0 && n_lines == 0)
-        rc = fail(&p, "%.80s: there is no program in this file", name);
+        rc = options_fail(&p, "%.80s: there is no program in this file", name);
     return rc < 0 ? rc : 0;
 }
 

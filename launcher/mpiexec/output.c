@@ -20,6 +20,11 @@ void output_init(struct output *o, int fd)
 
 int output_flush(struct output *o)
 {
+    if (o->queue.failed && !o->gone) {
+        o->gone = true;
+        bytes_free(&o->queue);
+        return -ENOMEM;
+    }
     while (o->queue.n > 0 && !o->gone) {
         struct pollfd p = {.fd = o->fd, .events = POLLOUT};
         size_t n = o->queue.n;

@@ -18,9 +18,10 @@ struct output {
 };
 
 void output_init(struct output *o, int fd);
-/* Writes what can be written now. 0, or the negative errno with which the stream went (once). */
+/* Writes what can be written now. 0, or the negative errno with which the stream went (once);
+ * -ENOMEM: something is missing in the queue. */
 int output_flush(struct output *o);
 static inline bool output_waits(const struct output *o)
 {
-    return o->queue.n > 0;
+    return o->queue.n > 0 || o->queue.failed;
 }

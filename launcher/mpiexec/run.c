@@ -437,11 +437,13 @@ int run_job(int daemon_fd, const struct submit *submit, const struct run_options
     input_init(&r.input, options->stdin_to_rank0 ? STDIN_FILENO : -1);
     for (int i = 0; i < 2; i++) {
         output_init(&r.out[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO);
-        lines_init(&r.lines[i], r.n_ranks, options->tag_output);
+        if (lines_init(&r.lines[i], r.n_ranks, options->tag_output) < 0)
+            daemon_lost(&r, -ENOMEM);
     }
     if (options->timeout_ns)
         r.timeout_ns = clock_now_ns() + options->timeout_ns;
-    frame_stream_send_raw(&r.daemon, MOTET__FRAME_TYPE__SUBMIT, submit->body, submit->n);
+    if (r.state != RUN_OVER)
+        frame_stream_send_raw(&r.daemon, MOTET__FRAME_TYPE__SUBMIT, submit->body, submit->n);
     while (r.state != RUN_OVER)
         turn(&r);
     drain_outputs(&r);

@@ -7,7 +7,7 @@
 #include "launcher/cli/bytes.h"
 
 /* The next character of text, with its line counted; '\0' at the end, where it stays. */
-static char step(struct split_lines *s)
+static char split_step(struct split_lines *s)
 {
     char c = *s->text;
 
@@ -23,13 +23,13 @@ static char step(struct split_lines *s)
 static int take_quoted(struct split_lines *s, char quote, struct bytes *word)
 {
     for (;;) {
-        char c = step(s);
+        char c = split_step(s);
         if (!c)
             return -EINVAL;
         if (c == quote)
             return 0;
         if (quote == '"' && c == '\\' && (*s->text == '"' || *s->text == '\\'))
-            c = step(s);
+            c = split_step(s);
         bytes_append(word, &c, 1);
     }
 }
@@ -38,6 +38,7 @@ static void finish_word(struct bytes *word, bool *in_word, struct words *words)
 {
     if (*in_word)
         words_add_n(words, word->n ? bytes_data(word) : "", word->n);
+    words->failed |= word->failed;
     bytes_drop(word, word->n);
     *in_word = false;
 }
@@ -51,11 +52,11 @@ int split_next_line(struct split_lines *s, struct words *ret_words)
 
     s->line = s->passed + 1;
     for (;;) {
-        char c = step(s);
+        char c = split_step(s);
         if (c == '\\' && *s->text == '\n') {
-            step(s);
+            split_step(s);
         } else if (c == '\\' && *s->text) {
-            c = step(s);
+            c = split_step(s);
             bytes_append(&word, &c, 1);
             in_word = true;
         } else if (c == '\'' || c == '"') {
@@ -79,6 +80,8 @@ int split_next_line(struct split_lines *s, struct words *ret_words)
         }
     }
     bytes_free(&word);
+    if (rc == 0 && ret_words->failed)
+        rc = -ENOMEM;
     if (rc < 0) {
         words_free(ret_words);
         return rc;

@@ -11,6 +11,6 @@ struct split_lines {
     unsigned passed;  /* lines taken so far */
 };
 
-/* The words of the next line that has any, added to ret_words. 1, 0 at the end, or -EINVAL with no
- * words when a quote is not closed. */
+/* The words of the next line that has any, added to ret_words. 1, 0 at the end, or with no words
+ * -EINVAL when a quote is not closed, or -ENOMEM. */
 int split_next_line(struct split_lines *s, struct words *ret_words);

@@ -208,9 +208,12 @@ int submit_build(struct options *o, char *const *environment, const char *wdir, 
     Motet__App **pointers = calloc(o->n_parts, sizeof *pointers);
     struct words *part_env = calloc(o->n_parts, sizeof *part_env);
     char *name = job_name(o);
-    if (apps && pointers && part_env && name) {
+    bool failed = !apps || !pointers || !part_env || !name;
+    if (!failed) {
         build_env(o, environment, warnings, &base, part_env);
+        failed = base.failed;
         for (size_t i = 0; i < o->n_parts; i++) {
+            failed |= part_env[i].failed;
             motet__app__init(&apps[i]);
             apps[i].n_ranks = o->parts[i].n_ranks;
             apps[i].n_argv = o->parts[i].argv.n;
@@ -235,9 +238,11 @@ int submit_build(struct options *o, char *const *environment, const char *wdir, 
         message.stdin_to_rank0 = o->stdin_to_rank0;
         message.has_umask = true;
         message.umask = current_umask();
-        rc = pack(&message, ret_submit, ret_error);
+        if (!failed)
+            rc = pack(&message, ret_submit, ret_error);
         ret_submit->n_ranks = (uint32_t)n_ranks;
-    } else {
+    }
+    if (failed) {
         snprintf(ret_error->text, sizeof ret_error->text, "out of memory");
         rc = -EINVAL;
     }
