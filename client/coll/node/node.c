@@ -117,6 +117,9 @@ static struct cells *cells_of(const struct schedule *s)
     }
     if (!c || !c->rows[0] || (s->view.map ? s->view.map != c->members : c->n_nodes > 1))
         return NULL;
+    /* Some of the node's ranks, from the first one on: the others would not count the step. */
+    if (s->view.size != c->n_members)
+        return NULL;
     enum coll_form form = coll_form_of(s->tag);
     return form <= COLL_NONBLOCKING ? c->rows[form] : NULL;
 }
