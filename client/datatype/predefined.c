@@ -15,6 +15,7 @@
 #include "client/client.h"
 #include "client/datatype/construct.h"
 #include "client/datatype/datatype.h"
+#include "client/datatype/layout.h"
 #include "client/object/err.h"
 #include "client/object/handle.h"
 
@@ -136,10 +137,26 @@ static const struct pair_info pair_table[] = {
 
 struct predefined_state {
     struct datatype basic_types[N_BASIC];
+    struct datatype *pairs[N_PAIRS]; /* of pair_table */
 };
 static struct predefined_state predefined_first;
 static struct predefined_state *predefined_here = &predefined_first;
-CLIENT_PART(predefined_here, predefined_first);
+
+static void predefined_part_deinit(void)
+{
+    for (size_t i = 0; i < N_PAIRS; i++) {
+        struct datatype *pair = predefined_here->pairs[i];
+        if (pair == NULL)
+            continue;
+        layout_part_unref(pair->layout);
+        type_map_unref(pair->map);
+        free(pair->name);
+        free(pair);
+    }
+    for (size_t i = 0; i < N_BASIC; i++)
+        free(predefined_here->basic_types[i].name);
+}
+CLIENT_PART(predefined_here, predefined_first, .deinit = predefined_part_deinit);
 
 static int enter(struct datatype *type, MPI_Datatype handle, const char *name)
 {
@@ -174,7 +191,7 @@ static int enter_basic(struct datatype *type, const struct basic_info *info)
     return enter(type, info->handle, info->name);
 }
 
-static int enter_pair(const struct pair_info *info)
+static int enter_pair(const struct pair_info *info, struct datatype **ret_pair)
 {
     struct datatype *value = datatype_predefined(info->value);
     struct datatype *index = datatype_predefined(info->index);
@@ -199,6 +216,7 @@ static int enter_pair(const struct pair_info *info)
     type->class = CLASS_PAIR;
     type->pair_index = index->basic;
     type->element = type;
+    *ret_pair = type;
     return enter(type, info->handle, info->name);
 }
 
@@ -212,7 +230,7 @@ int datatype_init(void)
             return rc;
     }
     for (size_t i = 0; i < N_PAIRS; i++) {
-        int rc = enter_pair(&pair_table[i]);
+        int rc = enter_pair(&pair_table[i], &predefined_here->pairs[i]);
         if (rc != MPI_SUCCESS)
             return rc;
     }

@@ -18,7 +18,22 @@ static void info_part_init(void)
     info_here->env.obj = (struct object){.refs = 1, .kind = OBJECT_INFO};
     handle_set_predefined((uintptr_t)MPI_INFO_ENV, &info_here->env.obj);
 }
-CLIENT_PART(info_here, info_first, .init = info_part_init);
+static void info_clear(struct info *info)
+{
+    for (int i = 0; i < info->n_pairs; i++) {
+        free(info->pairs[i].key);
+        free(info->pairs[i].value);
+    }
+    free(info->pairs);
+    info->pairs = NULL;
+    info->n_pairs = info->max_pairs = 0;
+}
+
+static void info_part_deinit(void)
+{
+    info_clear(&info_here->env);
+}
+CLIENT_PART(info_here, info_first, .init = info_part_init, .deinit = info_part_deinit);
 
 /* ---- the store ---- */
 
@@ -38,23 +53,12 @@ int info_new(struct info **ret_info)
     return MPI_SUCCESS;
 }
 
-static void clear(struct info *info)
-{
-    for (int i = 0; i < info->n_pairs; i++) {
-        free(info->pairs[i].key);
-        free(info->pairs[i].value);
-    }
-    free(info->pairs);
-    info->pairs = NULL;
-    info->n_pairs = info->max_pairs = 0;
-}
-
 void info_free(struct info *info)
 {
     if (!info || info->obj.predefined)
         return;
     handle_free(&info->obj);
-    clear(info);
+    info_clear(info);
     free(info);
 }
 

@@ -47,7 +47,14 @@ struct cells_state {
 };
 static struct cells_state cells_first;
 static struct cells_state *cells_here = &cells_first;
-CLIENT_PART(cells_here, cells_first);
+
+static void cells_part_deinit(void)
+{
+    for (uint32_t slot = 0; slot < CELLS_SLOTS; slot++)
+        for (uint32_t row = 0; row < CELLS_ROWS; row++)
+            free(cells_here->left[slot][row].readers);
+}
+CLIENT_PART(cells_here, cells_first, .deinit = cells_part_deinit);
 
 bool cells_exist(void)
 {
