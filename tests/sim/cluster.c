@@ -455,3 +455,18 @@ void cluster_check_quiet(struct sim *s)
         }
     }
 }
+
+void cluster_report(const struct sim *s)
+{
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++) {
+            fprintf(stderr, "node %u channel %u:", i, c);
+            const struct count *n = channel_counters(s->nodes[i].nics[c].ch);
+            for (int id = 0; id < COUNT_N; id++)
+                if (count_get(n, (enum count_id)id))
+                    fprintf(stderr, " %s %llu", count_name((enum count_id)id),
+                            (unsigned long long)count_get(n, (enum count_id)id));
+            fprintf(stderr, "\n");
+        }
+    }
+}

@@ -99,6 +99,8 @@ void cluster_plan_faults(struct sim *s, uint64_t duration_ns);
 void cluster_event(struct sim *s, const struct sim_event *e);
 /* Node i learns the topology of now: links and hop table. */
 void cluster_update(struct sim *s, uint32_t i);
+/* What the channels have counted, for the message on a failure. */
+void cluster_report(const struct sim *s);
 /* All blocks are back, nothing is queued. */
 void cluster_check_quiet(struct sim *s);
 /* Slot of node j in the hop table of node i. */

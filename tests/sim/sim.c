@@ -33,7 +33,7 @@ static void run_events(struct sim *s)
 
 static uint64_t next_ns(const struct sim *s)
 {
-    uint64_t due = UINT64_MAX;
+    uint64_t due = traffic_next_ns(s);
 
     for (uint32_t i = 0; i < s->n_events; i++)
         if (s->events[i].at_ns < due)
@@ -87,8 +87,8 @@ static void run_until(struct sim *s, bool (*done)(const struct sim *), const cha
             idle = 0;
         } else if (++idle > 60) {
             uint64_t due = next_ns(s);
-            /* Ranks may have something to do at any time. */
-            uint64_t most = s->now_ns + 5 * CLOCK_NS_PER_MS;
+            /* A turn now and then all the same. */
+            uint64_t most = s->now_ns + 100 * CLOCK_NS_PER_MS;
             if (due > most)
                 due = most;
             if (due > s->now_ns)

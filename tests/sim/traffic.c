@@ -447,6 +447,12 @@ bool traffic_step(struct sim *s)
     return any;
 }
 
+uint64_t traffic_next_ns(const struct sim *s)
+{
+    /* Ranks may have something to do at any time. */
+    return s->now_ns + 5 * CLOCK_NS_PER_MS;
+}
+
 static void on_event(struct sim *s, uint32_t node, const struct cmd_event *e)
 {
     struct traffic *t = s->traffic;
@@ -613,15 +619,5 @@ void traffic_report(const struct sim *s)
                 m, x->job, x->src, t->jobs[x->job].ranks[x->src].node, x->dst,
                 t->jobs[x->job].ranks[x->dst].node, x->len);
     }
-    for (uint32_t i = 0; i < s->n_nodes; i++) {
-        for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++) {
-            fprintf(stderr, "node %u channel %u:", i, c);
-            const struct count *n = channel_counters(s->nodes[i].nics[c].ch);
-            for (int id = 0; id < COUNT_N; id++)
-                if (count_get(n, (enum count_id)id))
-                    fprintf(stderr, " %s %llu", count_name((enum count_id)id),
-                            (unsigned long long)count_get(n, (enum count_id)id));
-            fprintf(stderr, "\n");
-        }
-    }
+    cluster_report(s);
 }

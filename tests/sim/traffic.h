@@ -16,6 +16,8 @@ void traffic_build(struct sim *s, uint64_t duration_ns);
 void traffic_free(struct sim *s);
 /* One random rank does something. True if it sent or received. */
 bool traffic_step(struct sim *s);
+/* When a rank has something to do of itself, unless it may at any time; UINT64_MAX: never. */
+uint64_t traffic_next_ns(const struct sim *s);
 /* Takes the events that channels have for control. */
 void traffic_control(struct sim *s);
 void traffic_event(struct sim *s, const struct sim_event *e);
