@@ -28,8 +28,8 @@ void outbox_deinit(struct outbox *box)
     *box = (struct outbox){0};
 }
 
-static void make_ready(struct outbox *box, uint32_t idx, void *ring, const struct ring_shape *shape,
-                       const struct bell_ref *bell)
+static void outbox_make_ready(struct outbox *box, uint32_t idx, void *ring,
+                              const struct ring_shape *shape, const struct bell_ref *bell)
 {
     uint32_t *data_end = calloc(shape->n_slots, sizeof *data_end);
 
@@ -50,15 +50,15 @@ struct ring_producer *outbox_local(struct outbox *box, uint32_t local_rank)
             .event_fd = -1,
             .fenced = transport_here->fenced,
         };
-        make_ready(box, local_rank,
-                   segment_local_ring(transport_here->base, &transport_here->layout, box->vci,
-                                      transport_here->local_rank, local_rank),
-                   &transport_here->layout.shape.local, &bell);
+        outbox_make_ready(box, local_rank,
+                          segment_local_ring(transport_here->base, &transport_here->layout,
+                                             box->vci, transport_here->local_rank, local_rank),
+                          &transport_here->layout.shape.local, &bell);
     }
     return &box->producers[local_rank];
 }
 
-static struct ring_producer *channel_ring(struct outbox *box, uint32_t channel)
+static struct ring_producer *outbox_channel_ring(struct outbox *box, uint32_t channel)
 {
     uint32_t idx = transport_here->n_local + channel;
 
@@ -71,15 +71,15 @@ static struct ring_producer *channel_ring(struct outbox *box, uint32_t channel)
             .event_fd = transport_here->event_fds[channel],
             .fenced = transport_here->fenced,
         };
-        make_ready(box, idx,
-                   segment_up_ring(transport_here->base, &transport_here->layout,
-                                   transport_here->local_rank, channel),
-                   &transport_here->layout.shape.up, &bell);
+        outbox_make_ready(box, idx,
+                          segment_up_ring(transport_here->base, &transport_here->layout,
+                                          transport_here->local_rank, channel),
+                          &transport_here->layout.shape.up, &bell);
     }
     return &box->producers[idx];
 }
 
-static bool is_closed(uint32_t channel, uint32_t world_rank)
+static bool outbox_is_closed(uint32_t channel, uint32_t world_rank)
 {
     return channel < transport_here->n_channels &&
            atomic_load_explicit(&segment_closed_at(transport_here->base, &transport_here->layout,
@@ -110,7 +110,7 @@ struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uin
             at = (uint16_t)(at - hop_share(wide));
         }
     }
-    return way == HOP_NONE || is_closed(hop_channel(way), world_rank)
+    return way == HOP_NONE || outbox_is_closed(hop_channel(way), world_rank)
                ? NULL
-               : channel_ring(box, hop_channel(way));
+               : outbox_channel_ring(box, hop_channel(way));
 }
