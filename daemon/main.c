@@ -20,7 +20,7 @@
 #include "daemon/control/netif.h"
 #include "daemon/control/node.h"
 #include "daemon/jobs/spawner.h"
-#include "daemon/net/net.h"
+#include "daemon/net/net_drivers.h"
 
 #define DEFAULT_CONFIG MOTET_SYSCONFDIR "/motet/motetd.conf"
 
@@ -110,7 +110,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_args)
             break;
         }
         case OPT_PROVIDERS:
-            net_list_providers(print_line, NULL);
+            net_drivers_list_providers(print_line, NULL);
             return 1;
         case OPT_VERSION:
             printf("%s\n", NODE_SOFTWARE);

@@ -39,7 +39,7 @@ struct channel_job;
 struct channel_config {
     uint32_t idx;                    /* channel index on this node, as in hop words */
     const char *name;                /* for log and thread name; copied */
-    const struct net_driver *driver; /* NULL: what net_pick says */
+    const struct net_driver *driver; /* NULL: what net_drivers_pick says */
     struct net_config net; /* interface, address, provider, options; the rest is filled in. Strings
                               are read in channel_new only */
     const char *fault;     /* NULL, or what net_fault shall inject:

@@ -5,9 +5,9 @@
  * duplicate and reorder them, since flows put that right. It is used by its channel's thread only,
  * never blocks, and never allocates after `open` except while connecting to a new peer.
  *
- * Drivers: net_tcp (native TCP), net_ofi (libfabric), net_sim (simulated network for tests).
- * Wrappers with the same table: net_frag (packets larger than the network's datagrams), net_fault
- * (injects losses).
+ * Drivers: net_tcp (native TCP), net_ofi (libfabric); net_drivers.c has the table. Wrappers with
+ * the same functions: net_frag (packets larger than the network's datagrams), net_fault (injects
+ * losses). What is written here is what tests/net/conform.c asks of each of them.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ struct net_config {
     uint32_t first_block; /* the channel's own part of the arena, for registration hints */
     uint32_t n_blocks;
     uint32_t max_bytes; /* largest packet, header included */
-    void *context;      /* net_sim: the simulated network */
+    void *context;      /* a test driver's: the network that it simulates */
 };
 
 /* What an open endpoint tells about itself. */
@@ -99,16 +99,3 @@ struct net_driver {
     /* 0: sleeping on the descriptor is safe now. -EAGAIN: poll again first. */
     int (*wait_ready)(struct net *net);
 };
-
-extern const struct net_driver net_tcp;
-extern const struct net_driver net_ofi;
-extern const struct net_driver net_sim;
-
-/* The driver for what a configuration calls a provider: `tcp` is net_tcp, `auto` is net_ofi where
- * the interface belongs to a device of a fabric (InfiniBand, RoCE, EFA, Slingshot, Omni-Path) and
- * net_tcp elsewhere, anything else is net_ofi's. */
-const struct net_driver *net_pick(const struct net_config *config);
-
-/* Calls `each` with what a configuration may call a provider here: our own driver, then those of
- * libfabric, each once. */
-void net_list_providers(void (*each)(void *ctx, const char *provider), void *ctx);

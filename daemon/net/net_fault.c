@@ -176,11 +176,10 @@ static const struct net_driver net_fault = {
 };
 
 int net_fault_wrap(const struct net_driver **driver, struct net **net, const char *options,
-                   const struct net_config *config, const struct arena *arena)
+                   const struct arena *arena)
 {
     struct net *fault = calloc(1, sizeof *fault);
 
-    (void)config;
     if (!fault)
         return -ENOMEM;
     fault->rand.state = 1;

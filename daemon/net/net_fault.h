@@ -13,4 +13,4 @@
  * seed. 0 or negative errno, logged; then nothing is changed.
  */
 int net_fault_wrap(const struct net_driver **driver, struct net **net, const char *options,
-                   const struct net_config *config, const struct arena *arena);
+                   const struct arena *arena);

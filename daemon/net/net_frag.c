@@ -119,12 +119,6 @@ fail:
     return rc;
 }
 
-static int frag_open(const struct net_config *config, const struct arena *arena,
-                     struct net **ret_net)
-{
-    return net_frag_open(&net_ofi, config, arena, ret_net);
-}
-
 static void frag_info(const struct net *net, struct net_info *ret_info)
 {
     *ret_info = net->inner_info;
@@ -311,7 +305,6 @@ static int frag_wait_ready(struct net *net)
 
 const struct net_driver net_frag = {
     .name = "frag",
-    .open = frag_open,
     .close = frag_close,
     .info = frag_info,
     .address = frag_address,

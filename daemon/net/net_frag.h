@@ -8,6 +8,7 @@
 
 #include "daemon/net/net.h"
 
+/* Without `open`. */
 extern const struct net_driver net_frag;
 
 /* Opens an endpoint of the inner driver, with fragment buffers of its own, for use with net_frag.

@@ -33,7 +33,7 @@
 #include "base/log.h"
 #include "daemon/net/address.h"
 #include "daemon/net/block.h"
-#include "daemon/net/net.h"
+#include "daemon/net/net_ofi.h"
 #include "daemon/net/ofi_load.h"
 
 #define API_VERSION FI_VERSION(1, 17)

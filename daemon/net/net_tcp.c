@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/net/address.h"
+#include "daemon/net/net_tcp.h"
 #include "daemon/net/tcp.h"
 
 #define PEERS_MAX 8192u

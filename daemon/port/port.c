@@ -8,10 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/log.h"
-#include "daemon/net/net_fault.h"
-#include "daemon/net/net_frag.h"
-
 #define SLOT_MAP_SIZE (2u * HOP_MAX_NODES)
 
 void *port_sparse(size_t n_bytes)
@@ -30,35 +26,18 @@ void port_sparse_free(void *map, size_t n_bytes)
 
 static int port_open_net(struct port *port, const struct port_config *config)
 {
-    struct hub *hub = port->hub;
     struct net_config nc = config->net;
+    struct net_endpoint e;
 
-    nc.first_block = port->idx * hub->blocks_per_channel;
-    nc.n_blocks = hub->blocks_per_channel;
+    nc.first_block = port->idx * port->hub->blocks_per_channel;
+    nc.n_blocks = port->hub->blocks_per_channel;
     nc.max_bytes = (uint32_t)sizeof(struct wire_header) + port->packet_bytes;
-    port->driver = config->driver ? config->driver : net_pick(&nc);
-    int rc = port->driver->open(&nc, &hub->arena, &port->net);
-    if (rc < 0) {
-        port->net = NULL;
+    int rc = net_drivers_open(config->driver, &nc, config->fault, port->arena, &e);
+    if (rc < 0)
         return rc;
-    }
-    port->driver->info(port->net, &port->info);
-    if (port->info.max_datagram < nc.max_bytes) {
-        const struct net_driver *inner = port->driver;
-        inner->close(port->net);
-        port->net = NULL;
-        port->driver = &net_frag;
-        rc = net_frag_open(inner, &nc, &hub->arena, &port->net);
-        if (rc < 0)
-            return rc;
-        port->driver->info(port->net, &port->info);
-    }
-    if (config->fault && config->fault[0]) {
-        rc = net_fault_wrap(&port->driver, &port->net, config->fault, &nc, &hub->arena);
-        if (rc < 0)
-            return rc;
-        port->driver->info(port->net, &port->info);
-    }
+    port->driver = e.driver;
+    port->net = e.net;
+    port->info = e.info;
     return 0;
 }
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "daemon/net/net.h"
+#include "daemon/net/net_drivers.h"
 #include "daemon/port/cmd.h"
 #include "daemon/port/count.h"
 #include "daemon/port/hub.h"
@@ -49,7 +49,7 @@ struct port {
 struct port_config {
     uint32_t idx;
     const char *name;                /* NULL: "channel" */
-    const struct net_driver *driver; /* NULL: what net_pick says */
+    const struct net_driver *driver; /* NULL: what net_drivers_pick says */
     struct net_config net;
     const char *fault;   /* NULL, or for net_fault */
     uint32_t n_receives; /* at most; the driver may hold fewer */

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "daemon/net/block.h"
+#include "daemon/net/net_tcp.h"
 #include "daemon/net/tcp.h"
 
 #define PACKET   16464u

@@ -80,6 +80,8 @@ MAY_INCLUDE = {
     'client/abi/': CLIENT_TOP + ['client/abi/'],
 }
 
+MAY_INCLUDE |= ladder('daemon/net/', ['base/', 'proto/'], ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_stream', 'net_tcp',
+                                                          'net_ofi', 'net_frag', 'net_fault', 'net_drivers'])
 MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way', 'relay'])
 MAY_INCLUDE |= ladder('daemon/channel/', DAEMON_PORT + DAEMON_FLOW, ['job_table', 'ack', 'delivery', 'send', 'backlog', 'tx', 'rx', 'attach',
                                                                     'turn', 'loop', 'channel'])
@@ -226,6 +228,8 @@ def self_test():
         'daemon/jobs/c.c': '#include "daemon/status/status.h"\n',
         'daemon/status/a.c': '#include "daemon/control/control.h"\n',
         'daemon/net/b.c': '#include <rdma/fabric.h>\n',
+        'daemon/net/net_tcp.c': '#include "daemon/net/net_drivers.h"\n',
+        'daemon/net/net.h': '#include "daemon/net/net_tcp.h"\n',
         'daemon/channel/c.c': '#include <event2/event.h>\n',
         'daemon/jobs/b.c': '#include "daemon/spawner/reaper.h"\n',
         'daemon/spawner/a.c': '#include "daemon/jobs/job.h"\n',

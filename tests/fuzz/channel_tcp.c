@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/net/net_tcp.h"
 #include "daemon/net/tcp.h"
 #include "tests/fuzz/fuzz.h"
 

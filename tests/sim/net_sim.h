@@ -22,6 +22,8 @@ struct sim_faults {
     uint32_t max_datagram; /* 0: no limit */
 };
 
+extern const struct net_driver net_sim;
+
 struct sim_network;
 
 /* NULL without memory. */
