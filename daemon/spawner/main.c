@@ -115,7 +115,7 @@ static void job_free(struct job *job)
 
 /* ---- to the daemon ---- */
 
-static void send_message(struct spawner *s, uint16_t type, const ProtobufCMessage *message)
+static void spawner_send(struct spawner *s, uint16_t type, const ProtobufCMessage *message)
 {
     size_t n = protobuf_c_message_get_packed_size(message);
     uint8_t *body = malloc(n + 1);
@@ -140,7 +140,7 @@ static void send_spawned(struct spawner *s, uint64_t job, uint32_t rank, pid_t p
     message.rank = rank;
     message.pid = pid;
     message.error = (char *)error;
-    send_message(s, MOTET__FRAME_TYPE__SPAWNED, &message.base);
+    spawner_send(s, MOTET__FRAME_TYPE__SPAWNED, &message.base);
 }
 
 static void send_exited(struct spawner *s, uint64_t job, uint32_t rank, int status)
@@ -150,7 +150,7 @@ static void send_exited(struct spawner *s, uint64_t job, uint32_t rank, int stat
     message.job = job;
     message.rank = rank;
     message.status = status;
-    send_message(s, MOTET__FRAME_TYPE__EXITED, &message.base);
+    spawner_send(s, MOTET__FRAME_TYPE__EXITED, &message.base);
 }
 
 /* ---- starting ---- */
@@ -306,7 +306,7 @@ static void signal_child(const struct child *child, int signal)
 /* One more pass over what the filter covers, before any of it can lose its place in the tree: the
  * first stops everything, so that nothing forks behind the second, and a stopped parent still shows
  * whose its children are. Returns whether anything was left. */
-static bool sweep(struct spawner *s, const struct reaper_filter *filter)
+static bool spawner_sweep(struct spawner *s, const struct reaper_filter *filter)
 {
     if (reaper_kill(filter, owner_of, s, SIGSTOP) == 0)
         return false;
@@ -329,7 +329,7 @@ static void kill_ranks(struct spawner *s, struct job *job, int64_t rank)
 {
     struct reaper_filter filter = {.job = job->id, .rank = rank};
 
-    sweep(s, &filter);
+    spawner_sweep(s, &filter);
     list_foreach(it, &job->children) {
         struct child *child = list_entry(it, struct child, node);
         if (rank < 0 || child->rank == rank)
@@ -364,7 +364,7 @@ static void on_kill(struct spawner *s, const Motet__SpawnKill *order)
 
 /* Sweeps the jobs that end; forgets those of which nothing is left. With the last job goes also
  * what no job is known to own. Returns whether something is still waited for. */
-static bool sweep_turn(struct spawner *s)
+static bool spawner_sweep_turn(struct spawner *s)
 {
     bool more = false, ended = false;
 
@@ -373,7 +373,7 @@ static bool sweep_turn(struct spawner *s)
         struct reaper_filter filter = {.job = job->id, .rank = -1};
         if (!job->ending)
             continue;
-        bool left = sweep(s, &filter) || job_has_living(job);
+        bool left = spawner_sweep(s, &filter) || job_has_living(job);
         if (left && clock_now_ns() < job->sweep_until_ns) {
             more = true;
             continue;
@@ -386,12 +386,12 @@ static bool sweep_turn(struct spawner *s)
     }
     if (ended && list_empty(&s->jobs)) {
         struct reaper_filter everything = {.everything = true};
-        sweep(s, &everything);
+        spawner_sweep(s, &everything);
     }
     return more;
 }
 
-static void reap(struct spawner *s)
+static void spawner_reap(struct spawner *s)
 {
     int status;
     pid_t pid;
@@ -413,19 +413,19 @@ static void reap(struct spawner *s)
     }
 }
 
-static void end_everything(struct spawner *s)
+static void spawner_end_everything(struct spawner *s)
 {
     struct reaper_filter filter = {.everything = true};
     uint64_t until_ns = clock_now_ns() + SWEEP_LIMIT_NS;
 
     for (;;) {
-        sweep(s, &filter);
+        spawner_sweep(s, &filter);
         list_foreach(it, &s->jobs) {
             struct job *job = list_entry(it, struct job, node);
             list_foreach(c, &job->children)
                 signal_child(list_entry(c, struct child, node), SIGKILL);
         }
-        reap(s);
+        spawner_reap(s);
         if ((waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD) || clock_now_ns() > until_ns)
             return;
         poll(NULL, 0, 2);
@@ -435,7 +435,7 @@ static void end_everything(struct spawner *s)
 /* ---- the loop ---- */
 
 /* Takes one frame. Returns 0 or negative errno: the daemon is gone or talks nonsense. */
-static int on_frame(struct spawner *s)
+static int spawner_on_frame(struct spawner *s)
 {
     struct frame_header h;
     int fds[3] = {-1, -1, -1}, n_fds = 0;
@@ -475,7 +475,7 @@ static int on_frame(struct spawner *s)
 
 /* Descriptors to watch: the daemon, the signals, and the exec pipes of ranks that are just
  * starting. Allocated anew per turn: starting is rare. Returns NULL when there is no memory. */
-static struct pollfd *watched(struct spawner *s, nfds_t *ret_n)
+static struct pollfd *spawner_watched(struct spawner *s, nfds_t *ret_n)
 {
     nfds_t n = 2, i = 2;
 
@@ -498,14 +498,14 @@ static struct pollfd *watched(struct spawner *s, nfds_t *ret_n)
     return p;
 }
 
-static void run(struct spawner *s)
+static void spawner_run(struct spawner *s)
 {
     bool sweeping = false;
     int rc = 0;
 
     while (!s->daemon_gone) {
         nfds_t n;
-        struct pollfd *p = watched(s, &n);
+        struct pollfd *p = spawner_watched(s, &n);
         if (!p) {
             log_error("out of memory, ending all ranks");
             break;
@@ -527,17 +527,17 @@ static void run(struct spawner *s)
             struct signalfd_siginfo info;
             while (read(s->signal_fd, &info, sizeof info) > 0)
                 ;
-            reap(s);
+            spawner_reap(s);
         }
-        if (frame && (rc = on_frame(s)) < 0)
+        if (frame && (rc = spawner_on_frame(s)) < 0)
             break;
-        sweeping = sweep_turn(s);
+        sweeping = spawner_sweep_turn(s);
     }
     if (rc < 0 && rc != -ECONNRESET)
         log_error("the daemon's socket failed (%s), ending all ranks", strerror(-rc));
 }
 
-static int set_up(struct spawner *s)
+static int spawner_set_up(struct spawner *s)
 {
     static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
                                   SIGUSR2, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
@@ -577,7 +577,7 @@ int main(int argc, char **argv)
     int rc;
 
     log_init("motet-spawner");
-    rc = set_up(&s);
+    rc = spawner_set_up(&s);
     if (rc < 0) {
         log_error("cannot start: %s", strerror(-rc));
         return 1;
@@ -586,8 +586,8 @@ int main(int argc, char **argv)
      * have become the daemon's children. */
     if (argc > 2 && strcmp(argv[1], "--again") == 0)
         reaper_kill_siblings((pid_t)atoi(argv[2]));
-    run(&s);
-    end_everything(&s);
+    spawner_run(&s);
+    spawner_end_everything(&s);
     while (!list_empty(&s.jobs))
         job_free(list_entry(list_first(&s.jobs), struct job, node));
     fd_closep(&s.signal_fd);

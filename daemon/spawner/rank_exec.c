@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 
-static _Noreturn void fail(int pipe_fd, enum rank_exec_step step)
+static _Noreturn void rank_exec_fail(int pipe_fd, enum rank_exec_step step)
 {
     struct rank_exec_failure failure = {.step = step, .error = errno};
     ssize_t put = write(pipe_fd, &failure, sizeof failure);
@@ -46,11 +46,11 @@ static void place_stdio(const int fds[3], int pipe_fd)
     for (int i = 0; i < 3; i++) {
         high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
         if (high[i] < 0)
-            fail(pipe_fd, STEP_PREPARE);
+            rank_exec_fail(pipe_fd, STEP_PREPARE);
     }
     for (int i = 0; i < 3; i++) {
         if (dup2(high[i], i) < 0)
-            fail(pipe_fd, STEP_PREPARE);
+            rank_exec_fail(pipe_fd, STEP_PREPARE);
     }
 }
 
@@ -61,9 +61,9 @@ static void become_user(uid_t uid, gid_t gid, int pipe_fd)
     struct passwd *pw = getpwuid(uid);
     /* A user without an entry has no supplementary groups. */
     if ((pw ? initgroups(pw->pw_name, gid) : setgroups(1, &gid)) < 0 || setgid(gid) < 0)
-        fail(pipe_fd, STEP_GROUP);
+        rank_exec_fail(pipe_fd, STEP_GROUP);
     if (setuid(uid) < 0)
-        fail(pipe_fd, STEP_USER);
+        rank_exec_fail(pipe_fd, STEP_USER);
 }
 
 /* Whether PATH has a file of this name in a directory that can be looked into. */
@@ -88,20 +88,20 @@ static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, 
      * kernel's autogroups share the processor out by session, and a yield to a channel thread in
      * another group gives nothing away. */
     if (setpgid(0, 0) < 0)
-        fail(pipe_fd, STEP_PREPARE);
+        rank_exec_fail(pipe_fd, STEP_PREPARE);
     place_stdio(plan->fds, pipe_fd);
     if (plan->umask != (mode_t)-1)
         umask(plan->umask);
     if (plan->bound && sched_setaffinity(0, sizeof plan->cpus, &plan->cpus) < 0)
-        fail(pipe_fd, STEP_BIND);
+        rank_exec_fail(pipe_fd, STEP_BIND);
     become_user(plan->uid, plan->gid, pipe_fd);
     /* As the user: a directory that only root may enter must not open for the rank. */
     if (chdir(plan->wdir) < 0)
-        fail(pipe_fd, STEP_DIRECTORY);
+        rank_exec_fail(pipe_fd, STEP_DIRECTORY);
     /* After the change of user, which clears it. The spawner may have died before the call took
      * hold. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-        fail(pipe_fd, STEP_PREPARE);
+        rank_exec_fail(pipe_fd, STEP_PREPARE);
     if (getppid() != spawner)
         _exit(127);
     environ = plan->env; /* execvp searches the PATH that the rank will have. */
@@ -112,7 +112,7 @@ static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, 
     if (error == EACCES && !strchr(plan->argv[0], '/') && !in_path(plan->argv[0]))
         error = ENOENT;
     errno = error;
-    fail(pipe_fd, STEP_EXEC);
+    rank_exec_fail(pipe_fd, STEP_EXEC);
 }
 
 int rank_exec_start(const struct rank_exec_plan *plan, int *ret_pipe)

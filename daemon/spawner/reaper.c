@@ -24,7 +24,7 @@ struct process_table {
     size_t n, room;
 };
 
-static ssize_t read_file(const char *path, char *buf, size_t room)
+static ssize_t reaper_read_file(const char *path, char *buf, size_t room)
 {
     FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t n = 0;
@@ -42,13 +42,13 @@ static ssize_t read_file(const char *path, char *buf, size_t room)
 
 /* Parses /proc/PID/stat; the command name in it may contain anything, so what counts starts after
  * the last ')'. */
-static bool read_process(pid_t pid, struct process *ret_process)
+static bool reaper_read_process(pid_t pid, struct process *ret_process)
 {
     char path[64], text[1024], state;
     int parent, group, session;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    ssize_t n = read_file(path, text, sizeof text - 1);
+    ssize_t n = reaper_read_file(path, text, sizeof text - 1);
     if (n <= 0)
         return false;
     text[n] = '\0';
@@ -69,7 +69,7 @@ static int by_pid(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void read_all(struct process_table *table)
+static void reaper_read_processes(struct process_table *table)
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
@@ -87,14 +87,14 @@ static void read_all(struct process_table *table)
             table->at = at;
             table->room = room;
         }
-        if (read_process((pid_t)atoi(entry->d_name), &table->at[table->n]))
+        if (reaper_read_process((pid_t)atoi(entry->d_name), &table->at[table->n]))
             table->n++;
     }
     closedir(dir);
     qsort(table->at, table->n, sizeof *table->at, by_pid);
 }
 
-static const struct process *find(const struct process_table *table, pid_t pid)
+static const struct process *reaper_find(const struct process_table *table, pid_t pid)
 {
     struct process key = {.pid = pid};
     return table->n ? bsearch(&key, table->at, table->n, sizeof key, by_pid) : NULL;
@@ -108,7 +108,7 @@ static bool job_of_environment(pid_t pid, uint64_t *ret_job)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    ssize_t n = read_file(path, env, sizeof env - 1);
+    ssize_t n = reaper_read_file(path, env, sizeof env - 1);
     if (n <= 0)
         return false;
     env[n] = '\0';
@@ -124,22 +124,23 @@ static bool job_of_environment(pid_t pid, uint64_t *ret_job)
 /* Whether `p` is below `root`, and which rank it comes from (ret_owned false: none known). The
  * steps are bounded: the table is not an instant's picture, so parents in it could form a
  * circle. */
-static bool descends(const struct process_table *table, const struct process *p, pid_t root,
-                     reaper_owner_fn *owner, void *arg, bool *ret_owned, uint64_t *ret_job,
-                     uint32_t *ret_rank)
+static bool reaper_descends(const struct process_table *table, const struct process *p, pid_t root,
+                            reaper_owner_fn *owner, void *arg, bool *ret_owned, uint64_t *ret_job,
+                            uint32_t *ret_rank)
 {
     bool owned = false;
 
     for (int steps = 0; p && steps < 1024; steps++) {
         if (!owned)
-            owned = owner(arg, p->pid, true, ret_job, ret_rank) ||
-                    owner(arg, p->session, find(table, p->session) != NULL, ret_job, ret_rank) ||
-                    owner(arg, p->group, find(table, p->group) != NULL, ret_job, ret_rank);
+            owned =
+                owner(arg, p->pid, true, ret_job, ret_rank) ||
+                owner(arg, p->session, reaper_find(table, p->session) != NULL, ret_job, ret_rank) ||
+                owner(arg, p->group, reaper_find(table, p->group) != NULL, ret_job, ret_rank);
         if (p->parent == root) {
             *ret_owned = owned;
             return true;
         }
-        p = find(table, p->parent);
+        p = reaper_find(table, p->parent);
     }
     return false;
 }
@@ -152,7 +153,7 @@ static int reaper_kill_below(pid_t root, const struct reaper_filter *filter, rea
     pid_t self = getpid();
     int n_hit = 0;
 
-    read_all(&table);
+    reaper_read_processes(&table);
     for (size_t i = 0; i < table.n; i++) {
         const struct process *p = &table.at[i];
         uint64_t job = 0;
@@ -160,7 +161,7 @@ static int reaper_kill_below(pid_t root, const struct reaper_filter *filter, rea
         bool owned = false;
 
         if (p->dead || p->pid == self ||
-            !descends(&table, p, root, owner, arg, &owned, &job, &rank))
+            !reaper_descends(&table, p, root, owner, arg, &owned, &job, &rank))
             continue;
         if (!filter->everything) {
             bool rank_known = owned;

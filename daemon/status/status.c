@@ -76,7 +76,7 @@ static void client_free(struct status_client *c)
 }
 
 /* Writes one reply line. Takes `reply`. */
-static void send_reply(struct status_client *c, json_t *reply)
+static void client_send(struct status_client *c, json_t *reply)
 {
     char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
     struct evbuffer *out = bufferevent_get_output(c->bev);
@@ -89,10 +89,10 @@ static void send_reply(struct status_client *c, json_t *reply)
     free(text);
 }
 
-static void send_error(struct status_client *c, json_t *id, const struct status_refusal *why)
+static void client_send_error(struct status_client *c, json_t *id, const struct status_refusal *why)
 {
-    send_reply(c, json_pack("{s:i, s:O, s:b, s:{s:s, s:s}}", "version", STATUS_VERSION, "id", id,
-                            "ok", 0, "error", "code", why->code, "message", why->text));
+    client_send(c, json_pack("{s:i, s:O, s:b, s:{s:s, s:s}}", "version", STATUS_VERSION, "id", id,
+                             "ok", 0, "error", "code", why->code, "message", why->text));
 }
 
 struct row_key {
@@ -101,7 +101,7 @@ struct row_key {
     json_int_t rank;
 };
 
-static const char *text_of(const json_t *row, const char *key)
+static const char *row_text(const json_t *row, const char *key)
 {
     const char *s = json_string_value(json_object_get(row, key));
     return s ? s : "";
@@ -132,7 +132,7 @@ static json_t *sort_rows(json_t *rows)
     for (size_t i = 0; i < n; i++) {
         json_t *row = json_array_get(rows, i);
         json_t *rank = json_object_get(row, "rank");
-        keys[i] = (struct row_key){row, text_of(row, "job"), text_of(row, "node"),
+        keys[i] = (struct row_key){row, row_text(row, "job"), row_text(row, "node"),
                                    rank ? json_integer_value(rank) : -1};
     }
     qsort(keys, n, sizeof *keys, row_compare);
@@ -143,8 +143,8 @@ static json_t *sort_rows(json_t *rows)
     return sorted;
 }
 
-static void send_rows(struct status_client *c, json_t *id, json_t *rows, json_t *errors,
-                      bool truncated)
+static void client_send_rows(struct status_client *c, json_t *id, json_t *rows, json_t *errors,
+                             bool truncated)
 {
     json_t *reply = json_pack("{s:i, s:O, s:b, s:o}", "version", STATUS_VERSION, "id", id, "ok", 1,
                               "data", rows);
@@ -153,7 +153,7 @@ static void send_rows(struct status_client *c, json_t *id, json_t *rows, json_t 
         json_object_set(reply, "errors", errors);
     if (reply && truncated)
         json_object_set_new(reply, "truncated", json_true());
-    send_reply(c, reply);
+    client_send(c, reply);
 }
 
 /* ---- questions to other nodes ---- */
@@ -171,7 +171,8 @@ static void query_free(struct query *q)
     free(q);
 }
 
-static void add_error(struct query *q, uint32_t node_id, const char *code, const char *message)
+static void query_add_error(struct query *q, uint32_t node_id, const char *code,
+                            const char *message)
 {
     const struct topology_node *t = topology_find(q->status->node->topology, node_id);
 
@@ -182,11 +183,11 @@ static void add_error(struct query *q, uint32_t node_id, const char *code, const
 /* The one node that was asked gave nothing but a reason: that is the answer. */
 static void send_node_error(struct status_client *c, json_t *id, json_t *error)
 {
-    struct status_refusal why = {.code = text_of(error, "code")};
+    struct status_refusal why = {.code = row_text(error, "code")};
 
-    snprintf(why.text, sizeof why.text, "node %.55s: %.130s", text_of(error, "node"),
-             text_of(error, "message"));
-    send_error(c, id, &why);
+    snprintf(why.text, sizeof why.text, "node %.55s: %.130s", row_text(error, "node"),
+             row_text(error, "message"));
+    client_send_error(c, id, &why);
 }
 
 static void query_finish(struct query *q)
@@ -198,18 +199,18 @@ static void query_finish(struct query *q)
         return;
     }
     for (size_t i = 0; i < q->n_pending; i++)
-        add_error(q, q->pending[i], "no_answer", "no answer within 2 s");
+        query_add_error(q, q->pending[i], "no_answer", "no answer within 2 s");
     if (json_array_size(q->errors) > 0 && json_array_size(q->rows) == 0 &&
         (q->is_set || q->of_one_node)) {
         send_node_error(c, q->client_id, json_array_get(q->errors, 0));
     } else if (q->is_set && json_array_size(q->rows) == 0) {
         struct status_refusal why;
         status_refuse(&why, "not_found", "no such job or channel");
-        send_error(c, q->client_id, &why);
+        client_send_error(c, q->client_id, &why);
     } else {
         json_t *rows = q->rows;
         q->rows = NULL;
-        send_rows(c, q->client_id, sort_rows(rows), q->errors, q->truncated);
+        client_send_rows(c, q->client_id, sort_rows(rows), q->errors, q->truncated);
     }
     c->n_queries--;
     query_free(q);
@@ -223,8 +224,8 @@ static void on_query_timer(evutil_socket_t fd, short what, void *ctx)
 }
 
 /* True if this node is to be asked. */
-static bool wanted(const struct status_node *node, const struct topology_node *t,
-                   const struct status_request *request)
+static bool query_wants(const struct status_node *node, const struct topology_node *t,
+                        const struct status_request *request)
 {
     if (t->node_id == node->id)
         return false;
@@ -245,7 +246,7 @@ static size_t query_send(struct query *q, const struct status_request *request, 
     msg.uid = (uint32_t)request->uid;
     msg.request = (char *)line;
     for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
-        if (!wanted(node, t, request))
+        if (!query_wants(node, t, request))
             continue;
         int rc = t->reachable
                      ? mail_send_msg(node->mail, t->node_id, MOTET__FRAME_TYPE__STATUS_QUERY,
@@ -254,8 +255,8 @@ static size_t query_send(struct query *q, const struct status_request *request, 
         if (rc == 0)
             q->pending[q->n_pending++] = t->node_id;
         else
-            add_error(q, t->node_id, rc == -EHOSTUNREACH ? "unreachable" : "internal",
-                      rc == -EHOSTUNREACH ? "it cannot be reached" : strerror(-rc));
+            query_add_error(q, t->node_id, rc == -EHOSTUNREACH ? "unreachable" : "internal",
+                            rc == -EHOSTUNREACH ? "it cannot be reached" : strerror(-rc));
     }
     return q->n_pending;
 }
@@ -286,7 +287,7 @@ static struct query *query_new(struct status_client *c, json_t *id)
     return q;
 }
 
-static void on_line(struct status_client *c, const char *line)
+static void client_on_line(struct status_client *c, const char *line)
 {
     struct status *s = c->status;
     struct status_node *node = s->node;
@@ -303,7 +304,7 @@ static void on_line(struct status_client *c, const char *line)
     else if (status_request_parse(json, c->uid, &request, &why) == 0 && s->n_queries >= MAX_QUERIES)
         status_refuse(&why, "too_busy", "too many questions are being answered");
     if (why.code) {
-        send_error(c, id, &why);
+        client_send_error(c, id, &why);
         json_decref(json);
         json_decref(id);
         return;
@@ -319,7 +320,7 @@ static void on_line(struct status_client *c, const char *line)
     if (!q) {
         if (!why.code)
             status_refuse(&why, "internal", "out of memory");
-        send_error(c, id, &why);
+        client_send_error(c, id, &why);
         json_decref(rows);
     } else {
         q->rows = rows;
@@ -366,7 +367,7 @@ void status_on_reply(struct status *s, uint32_t src_node, const uint8_t *body, u
         }
         json_decref(rows);
         if (msg->error)
-            add_error(q, src_node, status_code(msg->code), msg->error);
+            query_add_error(q, src_node, status_code(msg->code), msg->error);
         q->truncated |= msg->has_truncated && msg->truncated;
         if (msg->last) {
             q->pending[at] = q->pending[--q->n_pending];
@@ -448,7 +449,7 @@ static void client_run(struct status_client *c)
     while (c->n_queries < MAX_CLIENT_QUERIES &&
            (line = evbuffer_readln(in, NULL, EVBUFFER_EOL_CRLF)) != NULL) {
         if (line[0] != '\0')
-            on_line(c, line);
+            client_on_line(c, line);
         free(line);
     }
     c->busy = false;

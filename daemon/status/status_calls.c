@@ -12,13 +12,13 @@ static const char *const form_names[CALLS_FORMS] = {[CALLS_BLOCKING] = "blocking
                                                     [CALLS_NONBLOCKING] = "nonblocking",
                                                     [CALLS_PERSISTENT] = "persistent"};
 
-static const struct calls_board *board_of(const struct job *job, uint32_t local)
+static const struct calls_board *calls_board(const struct job *job, uint32_t local)
 {
     return segment_calls_at(job->segment, &job->layout, local);
 }
 
 /* Text that a rank wrote: ended, and of plain characters. */
-static void clean(char *text, size_t room)
+static void calls_clean(char *text, size_t room)
 {
     text[room - 1] = '\0';
     for (char *p = text; *p; p++)
@@ -28,7 +28,7 @@ static void clean(char *text, size_t room)
 
 /* Consistent copies. False: free, or changing; a mixture of two entries of one state is possible,
  * which only a display sees. */
-static bool read_record(const struct calls_record *shared, struct calls_record *copy)
+static bool calls_read_record(const struct calls_record *shared, struct calls_record *copy)
 {
     /* acquire: pairs with the release of the rank's last store. */
     uint32_t before = atomic_load_explicit(&shared->state, memory_order_acquire);
@@ -41,13 +41,13 @@ static bool read_record(const struct calls_record *shared, struct calls_record *
     if (atomic_load_explicit(&shared->state, memory_order_relaxed) != before)
         return false;
     atomic_store_explicit(&copy->state, before, memory_order_relaxed);
-    clean(copy->function, sizeof copy->function);
+    calls_clean(copy->function, sizeof copy->function);
     if (copy->form >= CALLS_FORMS || copy->context == CALLS_NO_CONTEXT)
         copy->sequence = 0;
     return true;
 }
 
-static bool read_comm(const struct calls_comm *shared, struct calls_comm *copy)
+static bool calls_read_comm(const struct calls_comm *shared, struct calls_comm *copy)
 {
     /* acquire: pairs with the release of the rank's last store. */
     if (atomic_load_explicit(&shared->state, memory_order_acquire) != 1)
@@ -57,9 +57,9 @@ static bool read_comm(const struct calls_comm *shared, struct calls_comm *copy)
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&shared->state, memory_order_relaxed) != 1)
         return false;
-    clean(copy->name, sizeof copy->name);
+    calls_clean(copy->name, sizeof copy->name);
     for (int form = 0; form < CALLS_FORMS; form++)
-        clean(copy->last[form], sizeof copy->last[form]);
+        calls_clean(copy->last[form], sizeof copy->last[form]);
     return true;
 }
 
@@ -69,7 +69,7 @@ static json_int_t age_ms(uint64_t since_ns, uint64_t now_ns)
                                               : (json_int_t)((now_ns - since_ns) / CLOCK_NS_PER_MS);
 }
 
-static json_t *row_of(const struct job *job, uint32_t local)
+static json_t *calls_row(const struct job *job, uint32_t local)
 {
     char id[32];
 
@@ -78,14 +78,14 @@ static json_t *row_of(const struct job *job, uint32_t local)
                      job->node_name);
 }
 
-static bool find_comm(const struct job *job, uint32_t local, uint32_t context,
-                      struct calls_comm *ret_comm)
+static bool calls_find_comm(const struct job *job, uint32_t local, uint32_t context,
+                            struct calls_comm *ret_comm)
 {
-    const struct calls_board *board = board_of(job, local);
+    const struct calls_board *board = calls_board(job, local);
 
     for (uint32_t i = 0; i < CALLS_COMMS; i++)
         if (__atomic_load_n(&board->comms[i].context, __ATOMIC_RELAXED) == context &&
-            read_comm(&board->comms[i], ret_comm) && ret_comm->context == context)
+            calls_read_comm(&board->comms[i], ret_comm) && ret_comm->context == context)
             return true;
     return false;
 }
@@ -93,7 +93,7 @@ static bool find_comm(const struct job *job, uint32_t local, uint32_t context,
 void status_calls_name(json_t *row, const struct job *job, uint32_t local, uint32_t context)
 {
     struct calls_comm comm;
-    bool found = context != CALLS_NO_CONTEXT && find_comm(job, local, context, &comm);
+    bool found = context != CALLS_NO_CONTEXT && calls_find_comm(job, local, context, &comm);
 
     json_object_set_new(row, "communicator_name",
                         found && comm.name[0] ? json_string(comm.name) : json_null());
@@ -105,15 +105,15 @@ void status_calls_name(json_t *row, const struct job *job, uint32_t local, uint3
 void status_calls_rows(const struct job *job, uint32_t local, uint64_t now_ns, uint32_t limit,
                        json_t *rows)
 {
-    const struct calls_board *board = board_of(job, local);
+    const struct calls_board *board = calls_board(job, local);
     struct calls_record r;
 
     for (uint32_t i = 0; i < CALLS_RECORDS && json_array_size(rows) < limit; i++) {
-        if (!read_record(&board->records[i], &r))
+        if (!calls_read_record(&board->records[i], &r))
             continue;
         bool collective = r.sequence > 0;
         bool waits = atomic_load_explicit(&r.state, memory_order_relaxed) == CALLS_WAITS;
-        json_t *row = row_of(job, local);
+        json_t *row = calls_row(job, local);
         json_object_set_new(row, "queue", json_string(waits ? "call" : "running"));
         json_object_set_new(row, "call", json_string(r.function));
         json_object_set_new(row, "collective", json_boolean(collective));
@@ -131,13 +131,13 @@ void status_calls_rows(const struct job *job, uint32_t local, uint64_t now_ns, u
 
 void status_calls_communicators(const struct job *job, uint32_t local, uint32_t limit, json_t *rows)
 {
-    const struct calls_board *board = board_of(job, local);
+    const struct calls_board *board = calls_board(job, local);
     struct calls_comm c;
 
     for (uint32_t i = 0; i < CALLS_COMMS && json_array_size(rows) < limit; i++) {
-        if (!read_comm(&board->comms[i], &c))
+        if (!calls_read_comm(&board->comms[i], &c))
             continue;
-        json_t *row = row_of(job, local), *entered = json_object();
+        json_t *row = calls_row(job, local), *entered = json_object();
         json_object_set_new(row, "communicator", json_integer(c.context));
         json_object_set_new(row, "communicator_name",
                             c.name[0] ? json_string(c.name) : json_null());
@@ -159,12 +159,12 @@ void status_calls_communicators(const struct job *job, uint32_t local, uint32_t 
 bool status_calls_longest(const struct job *job, uint32_t local, char ret_function[CALLS_FUNCTION],
                           uint64_t *ret_since_ns)
 {
-    const struct calls_board *board = board_of(job, local);
+    const struct calls_board *board = calls_board(job, local);
     struct calls_record r;
     bool found = false;
 
     for (uint32_t i = 0; i < CALLS_RECORDS; i++) {
-        if (!read_record(&board->records[i], &r) ||
+        if (!calls_read_record(&board->records[i], &r) ||
             atomic_load_explicit(&r.state, memory_order_relaxed) != CALLS_WAITS ||
             (found && r.since_ns >= *ret_since_ns))
             continue;

@@ -40,9 +40,10 @@ struct report {
     int n;
 };
 
-static void say(const struct report *r, const char *state, const char *advice, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-static void say(const struct report *r, const char *state, const char *advice, const char *fmt, ...)
+static void doctor_say(const struct report *r, const char *state, const char *advice,
+                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void doctor_say(const struct report *r, const char *state, const char *advice,
+                       const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -69,8 +70,8 @@ static void check_daemon(struct report *r)
                                     "advice", "version", r->node->software, "clock_ms",
                                     (json_int_t)now.tv_sec * 1000 + now.tv_nsec / 1000000));
     if (r->node->fenced && !r->node->config->fenced)
-        say(r, "warn", "allow membarrier(2) in its container or seccomp filter",
-            "membarrier(2) is forbidden: messages within the node are slower");
+        doctor_say(r, "warn", "allow membarrier(2) in its container or seccomp filter",
+                   "membarrier(2) is forbidden: messages within the node are slower");
 }
 
 static void on_difference(void *ctx, const char *line)
@@ -78,7 +79,8 @@ static void on_difference(void *ctx, const char *line)
     struct report *r = ctx;
 
     if (r->n++ < MAX_COMPLAINTS)
-        say(r, "warn", "reload (SIGHUP) or restart the daemon, as the line says", "%s", line);
+        doctor_say(r, "warn", "reload (SIGHUP) or restart the daemon, as the line says", "%s",
+                   line);
 }
 
 static void on_mistake(void *ctx, const char *line)
@@ -86,7 +88,7 @@ static void on_mistake(void *ctx, const char *line)
     struct report *r = ctx;
 
     if (r->n++ < MAX_COMPLAINTS)
-        say(r, "fail", "correct it: motetd --check-config", "%s", line);
+        doctor_say(r, "fail", "correct it: motetd --check-config", "%s", line);
 }
 
 static void check_config(struct report *r)
@@ -99,10 +101,10 @@ static void check_config(struct report *r)
     if (!fresh)
         return;
     if (!path)
-        say(r, "ok", NULL, "built in, there is no file");
+        doctor_say(r, "ok", NULL, "built in, there is no file");
     else if (r->node->read_config(r->node->ctx, fresh, on_mistake, r) == 0 &&
              config_diff(r->node->config, fresh, on_difference, r) == 0)
-        say(r, "ok", NULL, "%s is what the daemon runs with", path);
+        doctor_say(r, "ok", NULL, "%s is what the daemon runs with", path);
     free(fresh);
 }
 
@@ -114,9 +116,9 @@ static void check_socket(struct report *r, const char *path)
     if (path[0] == '@' || r->node->socket_activated)
         return;
     if (stat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
-        say(r, "fail", "restart the daemon", "%s is gone: nobody can connect there", path);
+        doctor_say(r, "fail", "restart the daemon", "%s is gone: nobody can connect there", path);
     else
-        say(r, "ok", NULL, "%s, mode %04o", path, (unsigned)st.st_mode & 07777);
+        doctor_say(r, "ok", NULL, "%s, mode %04o", path, (unsigned)st.st_mode & 07777);
 }
 
 /* What keeps ranks from being started or from being fast. */
@@ -127,29 +129,31 @@ static void check_host(struct report *r)
 
     r->check = "spawner";
     if (access(r->node->config->spawner, X_OK) < 0)
-        say(r, "fail", "install it, or correct `spawner` in [node]", "%s: %s",
-            r->node->config->spawner, strerror(errno));
+        doctor_say(r, "fail", "install it, or correct `spawner` in [node]", "%s: %s",
+                   r->node->config->spawner, strerror(errno));
     else
-        say(r, "ok", NULL, "%s", r->node->config->spawner);
+        doctor_say(r, "ok", NULL, "%s", r->node->config->spawner);
     r->check = "limits";
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FEW_FILES)
-        say(r, "warn", "raise LimitNOFILE of the service (ulimit -n)",
-            "%llu open files: too few for a job of 64 ranks", (unsigned long long)files.rlim_cur);
+        doctor_say(r, "warn", "raise LimitNOFILE of the service (ulimit -n)",
+                   "%llu open files: too few for a job of 64 ranks",
+                   (unsigned long long)files.rlim_cur);
     else
-        say(r, "ok", NULL, "%llu open files", (unsigned long long)files.rlim_cur);
+        doctor_say(r, "ok", NULL, "%llu open files", (unsigned long long)files.rlim_cur);
     for (uint32_t ch = 0; ch < channels_count(r->node->channels); ch++) {
         const char *provider = channels_provider(r->node->channels, ch);
         bool registers =
             !strstr(provider, "tcp") && !strstr(provider, "udp") && strcmp(provider, "net") != 0;
         if (registers && getrlimit(RLIMIT_MEMLOCK, &locked) == 0 &&
             locked.rlim_cur < FEW_LOCKED_BYTES)
-            say(r, "fail", "raise LimitMEMLOCK of the service (ulimit -l)",
-                "%llu KiB may be locked: too little for provider %s",
-                (unsigned long long)locked.rlim_cur >> 10, provider);
+            doctor_say(r, "fail", "raise LimitMEMLOCK of the service (ulimit -l)",
+                       "%llu KiB may be locked: too little for provider %s",
+                       (unsigned long long)locked.rlim_cur >> 10, provider);
     }
     FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
     if (f && fread(&scope, 1, 1, f) == 1 && scope > '0')
-        say(r, "warn", "sysctl kernel.yama.ptrace_scope=0",
+        doctor_say(
+            r, "warn", "sysctl kernel.yama.ptrace_scope=0",
             "ptrace_scope is %c: ranks may not read one another's memory, and large messages "
             "within the node take two copies",
             scope);
@@ -160,8 +164,8 @@ static void check_host(struct report *r)
     for (const struct job *job = jobs_first(r->node->jobs); job; job = job->hh.next)
         n_ranks += job->n_local;
     if (n_ranks > (uint32_t)thread_n_cores())
-        say(r, "warn", "start fewer ranks here (-ppn)", "%u ranks share %d cores", n_ranks,
-            thread_n_cores());
+        doctor_say(r, "warn", "start fewer ranks here (-ppn)", "%u ranks share %d cores", n_ranks,
+                   thread_n_cores());
 }
 
 static const struct ifaddrs *interface_find(const struct ifaddrs *all, const char *name)
@@ -183,22 +187,23 @@ static void check_channels(struct report *r)
         const struct ifaddrs *found = interface_find(all, c->resolved_interface);
         unsigned flags = found ? found->ifa_flags : 0;
         if (!channels_alive(r->node->channels, ch))
-            say(r, "fail", "look into the daemon's log, then restart it", "%s on %s has failed",
-                c->name, c->resolved_interface);
+            doctor_say(r, "fail", "look into the daemon's log, then restart it",
+                       "%s on %s has failed", c->name, c->resolved_interface);
         else if (!found)
-            say(r, "fail", "bring the interface back, then restart the daemon",
-                "%s: interface %s is gone", c->name, c->resolved_interface);
+            doctor_say(r, "fail", "bring the interface back, then restart the daemon",
+                       "%s: interface %s is gone", c->name, c->resolved_interface);
         else if (!(flags & IFF_UP) || !(flags & IFF_RUNNING))
-            say(r, "fail", "plug in the cable, or: ip link set up", "%s: interface %s is %s",
-                c->name, c->resolved_interface, flags & IFF_UP ? "without a carrier" : "down");
+            doctor_say(r, "fail", "plug in the cable, or: ip link set up", "%s: interface %s is %s",
+                       c->name, c->resolved_interface,
+                       flags & IFF_UP ? "without a carrier" : "down");
         else
-            say(r, "ok", NULL, "%s on %s (%s), network %s", c->name, c->resolved_interface,
-                c->address, c->network);
+            doctor_say(r, "ok", NULL, "%s on %s (%s), network %s", c->name, c->resolved_interface,
+                       c->address, c->network);
     }
     freeifaddrs(all);
 }
 
-static bool on_network(const struct topology_node *t, const char *network)
+static bool doctor_on_network(const struct topology_node *t, const char *network)
 {
     for (size_t i = 0; i < t->state->n_endpoints; i++)
         if (strcmp(t->state->endpoints[i]->network, network) == 0)
@@ -220,14 +225,16 @@ static void check_links(struct report *r)
             again |= strcmp(r->node->config->channels[before].network, network) == 0;
         for (struct topology_node *t = topology_first(r->node->topology); !again && t;
              t = t->hh.next) {
-            if (t->node_id == r->node->id || t->lost || !on_network(t, network))
+            if (t->node_id == r->node->id || t->lost || !doctor_on_network(t, network))
                 continue;
             if (!mesh_find(r->node->mesh, t->node_id, network))
-                say(r, "fail",
+                doctor_say(
+                    r, "fail",
                     "look at the cable, the switch, and a firewall (port of the channel, TCP)",
                     "no control connection to node %s on network %s", t->state->node, network);
             else if (!self || !topology_adjacency(self, t->node_id, network))
-                say(r, "fail",
+                doctor_say(
+                    r, "fail",
                     "look into the daemon's log; a firewall may let the control port through and "
                     "not the provider's",
                     "the channel cannot send to node %s on network %s", t->state->node, network);
@@ -236,16 +243,16 @@ static void check_links(struct report *r)
         }
     }
     if (n_up > 0)
-        say(r, "ok", NULL, "%u up", n_up);
+        doctor_say(r, "ok", NULL, "%u up", n_up);
     r->check = "nodes";
     unsigned n_reachable = 0;
     for (struct topology_node *t = topology_first(r->node->topology); t; t = t->hh.next) {
         if (t->node_id != r->node->id && !t->reachable)
-            say(r, "warn", "see whether its daemon runs, and its cables", "%s %s", t->state->node,
-                t->lost ? "is given up" : "cannot be reached");
+            doctor_say(r, "warn", "see whether its daemon runs, and its cables", "%s %s",
+                       t->state->node, t->lost ? "is given up" : "cannot be reached");
         n_reachable += t->node_id != r->node->id && t->reachable;
     }
-    say(r, "ok", NULL, "%u others can be reached", n_reachable);
+    doctor_say(r, "ok", NULL, "%u others can be reached", n_reachable);
 }
 
 void status_view_doctor(struct status_node *node, const struct status_request *q, json_t *rows)

@@ -87,7 +87,7 @@ static json_t *job_id(const struct job *job)
     return json_string(text);
 }
 
-static json_int_t counter(const _Atomic uint64_t *c)
+static json_int_t rank_counter(const _Atomic uint64_t *c)
 {
     return (json_int_t)atomic_load_explicit(c, memory_order_relaxed);
 }
@@ -122,11 +122,12 @@ static json_t *rank_row(const struct job *job, uint32_t local, uint64_t now_ns)
         "job", job_id(job), "rank", (int)r->world, "node", job->node_name, "local", (int)local,
         "pid", (int)pid, "state", rank_states[r->state], "process", process, "mpi", mpi, "waiting",
         waiting, "waiting_ms", waiting ? age_ms(since_ns, now_ns) : (json_int_t)0, "call",
-        in_call ? function : NULL, "cpu_ms", cpu_ms, "sent_messages", counter(&s->sent_msgs),
-        "sent_bytes", counter(&s->sent_bytes), "received_messages", counter(&s->recv_msgs),
-        "received_bytes", counter(&s->recv_bytes), "rendezvous_out", counter(&s->rendezvous_out),
-        "rendezvous_in", counter(&s->rendezvous_in), "polls", counter(&s->polls), "sleeps",
-        counter(&s->sleeps));
+        in_call ? function : NULL, "cpu_ms", cpu_ms, "sent_messages", rank_counter(&s->sent_msgs),
+        "sent_bytes", rank_counter(&s->sent_bytes), "received_messages",
+        rank_counter(&s->recv_msgs), "received_bytes", rank_counter(&s->recv_bytes),
+        "rendezvous_out", rank_counter(&s->rendezvous_out), "rendezvous_in",
+        rank_counter(&s->rendezvous_in), "polls", rank_counter(&s->polls), "sleeps",
+        rank_counter(&s->sleeps));
 }
 
 void status_view_ranks(struct status_node *node, const struct status_request *q, json_t *rows)
@@ -143,7 +144,7 @@ void status_view_ranks(struct status_node *node, const struct status_request *q,
 }
 
 /* A consistent copy of a record. False: free, or changing. */
-static bool read_record(const struct queue_record *shared, struct queue_record *copy)
+static bool board_read_record(const struct queue_record *shared, struct queue_record *copy)
 {
     /* acquire: pairs with the release of the rank's last store; the fields belong to this state. */
     uint32_t before = atomic_load_explicit(&shared->state, memory_order_acquire);
@@ -204,7 +205,7 @@ static void add_boards(struct status_node *node, const struct status_request *q,
                 high = job->layout.shape.board_records;
             for (uint32_t n = 0; n < high && json_array_size(rows) < q->limit; n++) {
                 struct queue_record copy;
-                if (read_record(&board[n], &copy))
+                if (board_read_record(&board[n], &copy))
                     json_array_append_new(rows, record_row(job, i, &copy, now_ns));
             }
         }

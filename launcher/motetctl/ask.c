@@ -46,7 +46,7 @@ struct found {
     char all[512];
 };
 
-static void remember(void *arg, const char *name)
+static void ask_remember(void *arg, const char *name)
 {
     struct found *f = arg;
     size_t n = strlen(f->all);
@@ -56,12 +56,12 @@ static void remember(void *arg, const char *name)
     snprintf(f->all + n, sizeof f->all - n, "%s%s", n ? " " : "", name);
 }
 
-static int connect_private(char *why, size_t room)
+static int ask_connect_private(char *why, size_t room)
 {
     struct found found = {0};
     char *text;
     int rc = file_read_text("/proc/net/unix", &text);
-    size_t n = rc == 0 ? ask_scan(text, geteuid(), remember, &found) : 0;
+    size_t n = rc == 0 ? ask_scan(text, geteuid(), ask_remember, &found) : 0;
 
     if (rc == 0)
         free(text);
@@ -93,7 +93,7 @@ int ask_connect(const char *named, char *why, size_t room)
     } else {
         fd = node_daemon_connect("MOTET_STATUS_SOCKET", "status.sock", path, sizeof path);
         if (fd < 0 && !path[0])
-            return connect_private(why, room);
+            return ask_connect_private(why, room);
     }
     if (fd < 0)
         snprintf(why, room, "cannot connect to %s: %s", path, strerror(-fd));
@@ -101,7 +101,7 @@ int ask_connect(const char *named, char *why, size_t room)
 }
 
 /* Reads up to the end of the line, which is not part of it. */
-static int read_line(int fd, struct bytes *line, uint64_t deadline_ns)
+static int ask_read_line(int fd, struct bytes *line, uint64_t deadline_ns)
 {
     static char part[READ_BYTES];
 
@@ -130,7 +130,7 @@ static int read_line(int fd, struct bytes *line, uint64_t deadline_ns)
 }
 
 /* The daemon's words about why it refuses: a text or an object with one. */
-static const char *error_text(json_t *error)
+static const char *ask_error_text(json_t *error)
 {
     static const char *const keys[] = {"message", "text", "reason"};
 
@@ -143,7 +143,7 @@ static const char *error_text(json_t *error)
 }
 
 /* What the daemon could not put into its answer. */
-static void explain_gaps(json_t *answer, char *text, size_t room)
+static void ask_explain_gaps(json_t *answer, char *text, size_t room)
 {
     json_t *errors = json_object_get(answer, "errors"), *error;
     size_t i, n = 0;
@@ -153,7 +153,7 @@ static void explain_gaps(json_t *answer, char *text, size_t room)
         const char *node = json_string_value(json_object_get(error, "node"));
         if (n < room)
             n += (size_t)snprintf(text + n, room - n, "%snode %s: %s", i ? "; " : "",
-                                  node ? node : "?", error_text(error));
+                                  node ? node : "?", ask_error_text(error));
     }
     if (json_is_true(json_object_get(answer, "truncated")) && n < room)
         snprintf(text + n, room - n, "%sthere are more rows (see --limit)", n ? "; " : "");
@@ -181,10 +181,10 @@ int ask_parse(const char *line, size_t n, json_int_t id, json_t **ret_answer, ch
         snprintf(why, room, "the answer belongs to another request");
         rc = -EPROTO;
     } else if (!json_is_true(json_object_get(answer, "ok"))) {
-        snprintf(why, room, "%s", error_text(json_object_get(answer, "error")));
+        snprintf(why, room, "%s", ask_error_text(json_object_get(answer, "error")));
         rc = -EREMOTEIO;
     } else {
-        explain_gaps(answer, why, room);
+        ask_explain_gaps(answer, why, room);
         if (!json_object_get(answer, "data"))
             json_object_set_new(answer, "data", json_array());
         *ret_answer = json_incref(answer);
@@ -205,7 +205,7 @@ int ask_daemon(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_answer
     if (rc == 0)
         rc = fd_write_full(fd, "\n", 1, deadline_ns);
     if (rc == 0)
-        rc = read_line(fd, &line, deadline_ns);
+        rc = ask_read_line(fd, &line, deadline_ns);
     free(text);
     json_decref(request);
     if (rc < 0)

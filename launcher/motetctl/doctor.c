@@ -7,20 +7,16 @@
 
 #include "base/clock.h"
 #include "launcher/motetctl/human.h"
+#include "launcher/motetctl/row.h"
 
 /* Logs of nodes whose clocks differ by more cannot be read side by side. */
 #define CLOCK_SLACK_MS 1000
 
-static const char *text_of(const json_t *row, const char *key)
-{
-    const char *s = json_string_value(json_object_get(row, key));
-    return s ? s : "";
-}
-
-static void add(json_t *rows, const char *node, const char *check, const char *state,
-                const char *advice, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-static void add(json_t *rows, const char *node, const char *check, const char *state,
-                const char *advice, const char *fmt, ...)
+static void doctor_add(json_t *rows, const char *node, const char *check, const char *state,
+                       const char *advice, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+static void doctor_add(json_t *rows, const char *node, const char *check, const char *state,
+                       const char *advice, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -44,19 +40,20 @@ static void compare_versions(json_t *rows)
             continue;
         if (!first) {
             first = version;
-            first_node = text_of(row, "node");
+            first_node = row_text(row, "node");
         }
         if (strcmp(version, first) == 0) {
             n_same++;
             continue;
         }
         n_other++;
-        add(rows, text_of(row, "node"), "version", "warn", "install the same version on all nodes",
-            "%s, but node %s has %s", version, first_node, first);
+        doctor_add(rows, row_text(row, "node"), "version", "warn",
+                   "install the same version on all nodes", "%s, but node %s has %s", version,
+                   first_node, first);
     }
     if (first && n_other == 0)
-        add(rows, "*", "version", "ok", NULL, "%s on %zu node%s", first, n_same,
-            n_same == 1 ? "" : "s");
+        doctor_add(rows, "*", "version", "ok", NULL, "%s on %zu node%s", first, n_same,
+                   n_same == 1 ? "" : "s");
 }
 
 static void compare_clocks(json_t *rows, int64_t asked_ms, int64_t answered_ms)
@@ -80,12 +77,12 @@ static void compare_clocks(json_t *rows, int64_t asked_ms, int64_t answered_ms)
                            ? INT64_MAX
                            : (off < 0 ? -off : off) * CLOCK_NS_PER_MS,
                        text);
-        add(rows, text_of(row, "node"), "clock", "warn",
-            "run a time service (chrony, systemd-timesyncd) on all nodes",
-            "its clock is %s %s this one's", text, off < 0 ? "behind" : "ahead of");
+        doctor_add(rows, row_text(row, "node"), "clock", "warn",
+                   "run a time service (chrony, systemd-timesyncd) on all nodes",
+                   "its clock is %s %s this one's", text, off < 0 ? "behind" : "ahead of");
     }
     if (n_seen > 0 && n_off == 0)
-        add(rows, "*", "clock", "ok", NULL, "all within a second");
+        doctor_add(rows, "*", "clock", "ok", NULL, "all within a second");
 }
 
 void doctor_compare(json_t *rows, const json_t *errors, int64_t asked_ms, int64_t answered_ms)
@@ -96,9 +93,9 @@ void doctor_compare(json_t *rows, const json_t *errors, int64_t asked_ms, int64_
     compare_versions(rows);
     compare_clocks(rows, asked_ms, answered_ms);
     json_array_foreach(errors, i, error)
-        add(rows, text_of(error, "node"), "answer", "fail",
-            "see whether its daemon runs, and the way to it (motetctl routes)", "%s",
-            text_of(error, "message"));
+        doctor_add(rows, row_text(error, "node"), "answer", "fail",
+                   "see whether its daemon runs, and the way to it (motetctl routes)", "%s",
+                   row_text(error, "message"));
 }
 
 size_t doctor_failed(const json_t *rows)
@@ -107,12 +104,12 @@ size_t doctor_failed(const json_t *rows)
     size_t i, n = 0;
 
     json_array_foreach(rows, i, row)
-        n += strcmp(text_of(row, "state"), "fail") == 0;
+        n += strcmp(row_text(row, "state"), "fail") == 0;
     return n;
 }
 
 /* Text of others: nothing in it may move the cursor. */
-static void put(FILE *to, const char *text, int width)
+static void doctor_put(FILE *to, const char *text, int width)
 {
     int n = 0;
 
@@ -129,19 +126,19 @@ size_t doctor_show(const json_t *rows, FILE *to)
     const json_t *row;
 
     json_array_foreach(rows, i, row) {
-        int node = (int)strlen(text_of(row, "node")), check = (int)strlen(text_of(row, "check"));
+        int node = (int)strlen(row_text(row, "node")), check = (int)strlen(row_text(row, "check"));
         node_width = node > node_width ? node : node_width;
         check_width = check > check_width ? check : check_width;
-        n_warn += strcmp(text_of(row, "state"), "warn") == 0;
+        n_warn += strcmp(row_text(row, "state"), "warn") == 0;
     }
     json_array_foreach(rows, i, row) {
-        put(to, text_of(row, "state"), 6);
-        put(to, text_of(row, "node"), node_width + 2);
-        put(to, text_of(row, "check"), check_width + 2);
-        put(to, text_of(row, "text"), 0);
-        if (text_of(row, "advice")[0]) {
+        doctor_put(to, row_text(row, "state"), 6);
+        doctor_put(to, row_text(row, "node"), node_width + 2);
+        doctor_put(to, row_text(row, "check"), check_width + 2);
+        doctor_put(to, row_text(row, "text"), 0);
+        if (row_text(row, "advice")[0]) {
             fprintf(to, "\n%*sdo: ", 6 + node_width + 2 + check_width + 2, "");
-            put(to, text_of(row, "advice"), 0);
+            doctor_put(to, row_text(row, "advice"), 0);
         }
         fputc('\n', to);
     }

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 /* Three significant digits. */
-static void scaled(double value, const char *unit, char text[HUMAN_ROOM])
+static void human_scaled(double value, const char *unit, char text[HUMAN_ROOM])
 {
     int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
     snprintf(text, HUMAN_ROOM, "%.*f %s", decimals, value, unit);
@@ -25,7 +25,7 @@ void human_bytes(uint64_t bytes, char text[HUMAN_ROOM])
     if (unit == 0)
         snprintf(text, HUMAN_ROOM, "%" PRIu64 " B", bytes);
     else
-        scaled(value, units[unit], text);
+        human_scaled(value, units[unit], text);
 }
 
 void human_duration(int64_t ns, char text[HUMAN_ROOM])
@@ -51,9 +51,9 @@ void human_duration(int64_t ns, char text[HUMAN_ROOM])
     if (ns < (int64_t)CLOCK_NS_PER_US)
         snprintf(text, HUMAN_ROOM, "%" PRId64 " ns", ns);
     else if (ns < (int64_t)CLOCK_NS_PER_MS)
-        scaled((double)ns / 1e3, "us", text);
+        human_scaled((double)ns / 1e3, "us", text);
     else if (ns < (int64_t)CLOCK_NS_PER_S)
-        scaled((double)ns / 1e6, "ms", text);
+        human_scaled((double)ns / 1e6, "ms", text);
     else
-        scaled((double)ns / 1e9, "s", text);
+        human_scaled((double)ns / 1e9, "s", text);
 }

@@ -273,7 +273,7 @@ static void add_local(json_t *row)
 }
 
 /* Asks once and prints. Returns the exit code. */
-static int ask(int fd, const struct arguments *a, json_int_t id)
+static int main_ask(int fd, const struct arguments *a, json_int_t id)
 {
     json_t *request, *answer;
     char text[512] = "";
@@ -304,7 +304,7 @@ static int ask(int fd, const struct arguments *a, json_int_t id)
     return fflush(stdout) == 0 ? code : EXIT_FAILED;
 }
 
-static int run(const struct arguments *a)
+static int main_run(const struct arguments *a)
 {
     char why[1024];
     FD_AUTO fd = ask_connect(a->socket, why, sizeof why);
@@ -322,7 +322,7 @@ static int run(const struct arguments *a)
     for (json_int_t id = 1; code == 0; id++) {
         if (clear)
             fputs("\033[H\033[2J", stdout);
-        code = ask(fd, a, id);
+        code = main_ask(fd, a, id);
         if (!a->watch_ns)
             break;
         poll(NULL, 0, (int)(a->watch_ns / CLOCK_NS_PER_MS));
@@ -345,7 +345,7 @@ int main(int argc, char **argv)
         show_local(false);
     rc = parse_command(argc - optind, argv + optind, &a);
     if (rc == 0)
-        rc = run(&a);
+        rc = main_run(&a);
     json_decref(a.request);
     return rc;
 }

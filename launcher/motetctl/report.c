@@ -22,7 +22,8 @@
 
 /* The answer to a question about a subject; NULL with a word about it. `quiet`: the caller tells
  * what is missing. */
-static json_t *fetch(int fd, const char *subject, const char *node, const char *job, bool quiet)
+static json_t *report_fetch(int fd, const char *subject, const char *node, const char *job,
+                            bool quiet)
 {
     static json_int_t id;
     json_t *request = json_pack("{s:s, s:I, s:i}", "get", subject, "id", ++id, "limit", ALL_ROWS),
@@ -39,12 +40,12 @@ static json_t *fetch(int fd, const char *subject, const char *node, const char *
     return rc < 0 ? NULL : answer;
 }
 
-static const json_t *data_of(const json_t *answer)
+static const json_t *report_data(const json_t *answer)
 {
     return json_object_get(answer, "data");
 }
 
-static void dump(const json_t *data)
+static void report_dump(const json_t *data)
 {
     json_dumpf(data, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
     putchar('\n');
@@ -52,25 +53,26 @@ static void dump(const json_t *data)
 
 int report_waits(int fd, const struct report *what)
 {
-    json_t *ranks = fetch(fd, "ranks", NULL, what->job, false);
-    json_t *queues = ranks ? fetch(fd, "queues", NULL, what->job, true) : NULL;
-    json_t *communicators = queues ? fetch(fd, "communicators", NULL, what->job, true) : NULL;
+    json_t *ranks = report_fetch(fd, "ranks", NULL, what->job, false);
+    json_t *queues = ranks ? report_fetch(fd, "queues", NULL, what->job, true) : NULL;
+    json_t *communicators =
+        queues ? report_fetch(fd, "communicators", NULL, what->job, true) : NULL;
     json_t *later = NULL;
     int code = EXIT_FAILED;
 
     if (queues) {
         poll(NULL, 0, LATER_MS);
-        later = fetch(fd, "ranks", NULL, what->job, true);
+        later = report_fetch(fd, "ranks", NULL, what->job, true);
     }
     if (later) {
-        json_t *waits =
-            waits_find(data_of(ranks), data_of(queues), data_of(communicators), data_of(later));
+        json_t *waits = waits_find(report_data(ranks), report_data(queues),
+                                   report_data(communicators), report_data(later));
         if (!waits) {
             fputs("motetctl: out of memory\n", stderr);
         } else if (what->job && json_array_size(waits) == 0) {
             fprintf(stderr, "motetctl: job %s has no ranks here, or is not yours\n", what->job);
         } else if (what->json) {
-            dump(waits);
+            report_dump(waits);
             code = 0;
         } else {
             code = waits_show(waits, stdout) < 0 ? EXIT_FAILED : 0;
@@ -95,14 +97,14 @@ static int64_t wall_clock_ms(void)
 int report_doctor(int fd, const struct report *what)
 {
     int64_t asked_ms = wall_clock_ms();
-    json_t *answer = fetch(fd, "doctor", what->node, NULL, true);
+    json_t *answer = report_fetch(fd, "doctor", what->node, NULL, true);
 
     if (!answer)
         return EXIT_FAILED;
     json_t *rows = json_object_get(answer, "data");
     doctor_compare(rows, json_object_get(answer, "errors"), asked_ms, wall_clock_ms());
     if (what->json)
-        dump(rows);
+        report_dump(rows);
     else
         doctor_show(rows, stdout);
     int code = doctor_failed(rows) > 0 ? EXIT_FAILED : 0;
@@ -111,7 +113,7 @@ int report_doctor(int fd, const struct report *what)
 }
 
 /* Through a file beside it, so that no reader sees half of it. */
-static int write_file(const char *path, const struct metrics_rows *rows)
+static int report_write_file(const char *path, const struct metrics_rows *rows)
 {
     char beside[4096];
 
@@ -138,22 +140,22 @@ int report_metrics(int fd, const struct report *what)
     int code = 0;
 
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects && code == 0; i++) {
-        answers[i] = fetch(fd, subjects[i], node, NULL, false);
+        answers[i] = report_fetch(fd, subjects[i], node, NULL, false);
         if (!answers[i])
             code = EXIT_FAILED;
         else if (!node)
-            node =
-                json_string_value(json_object_get(json_array_get(data_of(answers[0]), 0), "node"));
+            node = json_string_value(
+                json_object_get(json_array_get(report_data(answers[0]), 0), "node"));
     }
     if (code == 0) {
         struct metrics_rows rows = {.node = node ? node : "?",
-                                    .counters = data_of(answers[1]),
-                                    .nodes = data_of(answers[2]),
-                                    .links = data_of(answers[3]),
-                                    .ranks = data_of(answers[4])};
+                                    .counters = report_data(answers[1]),
+                                    .nodes = report_data(answers[2]),
+                                    .links = report_data(answers[3]),
+                                    .ranks = report_data(answers[4])};
         int rc = 0;
         if (what->file)
-            rc = write_file(what->file, &rows);
+            rc = report_write_file(what->file, &rows);
         else
             metrics_print(&rows, stdout);
         if (rc < 0) {

@@ -110,7 +110,7 @@ static void real_text(const char *key, double value, char *text, size_t room)
 }
 
 /* The words as one text, to be freed; NULL: no memory. Frees the words. */
-static char *joined(struct words *parts, const char *between)
+static char *words_joined(struct words *parts, const char *between)
 {
     struct bytes text = {0};
 
@@ -143,7 +143,7 @@ static char *object_text(json_t *object)
         }
         free(text);
     }
-    return joined(&parts, " ");
+    return words_joined(&parts, " ");
 }
 
 /* The value of a cell, to be freed. */
@@ -183,7 +183,7 @@ static char *value_text(const char *key, json_t *value)
         words_add(&parts, part ? part : "");
         free(part);
     }
-    return joined(&parts, json_is_object(json_array_get(value, 0)) ? ", " : ",");
+    return words_joined(&parts, json_is_object(json_array_get(value, 0)) ? ", " : ",");
 }
 
 /* Calls `visit` with every plain value of an object; those of inner objects are named
@@ -263,7 +263,7 @@ static const char *short_key(const struct words *columns, size_t column)
 
 /* What stands above a column: its key in capitals, without the unit; with a word for it where
  * another column is called so. */
-static void heading(const struct words *columns, size_t column, char text[KEY_MAX])
+static void column_heading(const struct words *columns, size_t column, char text[KEY_MAX])
 {
     const char *key = short_key(columns, column), *word = "";
     size_t n = bare_length(key);
@@ -290,7 +290,7 @@ static int make_table(json_t *rows, const struct words *columns, bool turned,
     if (rc < 0)
         return rc;
     for (i = 0; i < columns->n; i++) {
-        heading(columns, i, text);
+        column_heading(columns, i, text);
         table_set(ret_table, turned ? i : 0, turned ? 0 : i, text);
     }
     json_array_foreach(rows, i, row) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/motetctl/row.h"
 #include "launcher/motetctl/waits.h"
 
 const char *const snapshot_moods[MOOD_N] = {"computing",  "waiting", "stopped",
@@ -14,30 +15,9 @@ const char *const snapshot_moods[MOOD_N] = {"computing",  "waiting", "stopped",
 
 /* ---- values ---- */
 
-const char *snapshot_text(const json_t *row, const char *key)
-{
-    const char *s = json_string_value(json_object_get(row, key));
-    return s ? s : "";
-}
-
-json_int_t snapshot_number(const json_t *row, const char *key)
-{
-    return json_integer_value(json_object_get(row, key));
-}
-
 bool snapshot_of_job(const struct snapshot *p, const json_t *row)
 {
-    return strcmp(snapshot_text(row, "job"), p->job) == 0;
-}
-
-bool snapshot_same(const json_t *a, const json_t *b, const char *key)
-{
-    return json_equal(json_object_get(a, key), json_object_get(b, key));
-}
-
-bool snapshot_is_collective(const json_t *row)
-{
-    return json_is_true(json_object_get(row, "collective"));
+    return strcmp(row_text(row, "job"), p->job) == 0;
 }
 
 void *snapshot_zeroed(struct snapshot *p, size_t n, size_t size)
@@ -53,7 +33,7 @@ void *snapshot_zeroed(struct snapshot *p, size_t n, size_t size)
 
 /* In a blocking call. A rank that sleeps wakes once a second to look around, so one of two looks
  * may miss it. */
-static bool is_in_mpi(const json_t *row, const json_t *later)
+static bool rank_in_mpi(const json_t *row, const json_t *later)
 {
     return json_is_true(json_object_get(row, "waiting")) ||
            json_is_true(json_object_get(later, "waiting"));
@@ -62,29 +42,29 @@ static bool is_in_mpi(const json_t *row, const json_t *later)
 /* And nothing has come or gone since then. */
 static bool stays_in_mpi(const json_t *row, const json_t *later)
 {
-    return is_in_mpi(row, later) && snapshot_same(row, later, "sent_messages") &&
-           snapshot_same(row, later, "received_messages") &&
-           snapshot_same(row, later, "sent_bytes") && snapshot_same(row, later, "received_bytes");
+    return rank_in_mpi(row, later) && row_same(row, later, "sent_messages") &&
+           row_same(row, later, "received_messages") && row_same(row, later, "sent_bytes") &&
+           row_same(row, later, "received_bytes");
 }
 
 static enum snapshot_mood mood_of(const json_t *row, const json_t *later)
 {
-    const char *mpi = snapshot_text(row, "mpi");
+    const char *mpi = row_text(row, "mpi");
 
-    if (strcmp(snapshot_text(row, "state"), "exited") == 0 || strcmp(mpi, "gone") == 0)
+    if (strcmp(row_text(row, "state"), "exited") == 0 || strcmp(mpi, "gone") == 0)
         return MOOD_GONE;
-    if (strcmp(snapshot_text(row, "process"), "stopped") == 0)
+    if (strcmp(row_text(row, "process"), "stopped") == 0)
         return MOOD_STOPPED;
     if (strcmp(mpi, "finalized") == 0)
         return MOOD_LEFT;
     return stays_in_mpi(row, later) ? MOOD_WAITING : MOOD_FREE;
 }
 
-static bool asleep(const json_t *row, const json_t *later)
+static bool rank_asleep(const json_t *row, const json_t *later)
 {
-    return strcmp(snapshot_text(row, "process"), "sleeping") == 0 &&
-           strcmp(snapshot_text(later, "process"), "sleeping") == 0 &&
-           json_is_integer(json_object_get(row, "cpu_ms")) && snapshot_same(row, later, "cpu_ms");
+    return strcmp(row_text(row, "process"), "sleeping") == 0 &&
+           strcmp(row_text(later, "process"), "sleeping") == 0 &&
+           json_is_integer(json_object_get(row, "cpu_ms")) && row_same(row, later, "cpu_ms");
 }
 
 static int by_number(const void *a, const void *b)
@@ -128,16 +108,15 @@ static void take_ranks(struct snapshot *p, const json_t *rows, const json_t *lat
             continue;
         /* Both are in the order of jobs and ranks; who is missing later has ended. */
         while ((again = json_array_get(later, k)) != NULL &&
-               (!snapshot_of_job(p, again) ||
-                snapshot_number(again, "rank") < snapshot_number(row, "rank")))
+               (!snapshot_of_job(p, again) || row_number(again, "rank") < row_number(row, "rank")))
             k++;
-        bool there = again && snapshot_number(again, "rank") == snapshot_number(row, "rank");
+        bool there = again && row_number(again, "rank") == row_number(row, "rank");
         p->ranks[p->n_ranks++] =
-            (struct snapshot_rank){.number = snapshot_number(row, "rank"),
-                                   .node = snapshot_text(row, "node"),
+            (struct snapshot_rank){.number = row_number(row, "rank"),
+                                   .node = row_text(row, "node"),
                                    .mood = there ? mood_of(again, row) : MOOD_GONE,
-                                   .in_mpi = there && is_in_mpi(row, again),
-                                   .asleep = there && asleep(row, again)};
+                                   .in_mpi = there && rank_in_mpi(row, again),
+                                   .asleep = there && rank_asleep(row, again)};
     }
     qsort(p->ranks, p->n_ranks, sizeof *p->ranks, by_number);
 }
@@ -189,10 +168,10 @@ static void take_members(struct snapshot *p, const json_t *rows)
         return;
     json_array_foreach(rows, i, row) {
         ssize_t rank =
-            snapshot_of_job(p, row) ? snapshot_find_rank(p, snapshot_number(row, "rank")) : -1;
+            snapshot_of_job(p, row) ? snapshot_find_rank(p, row_number(row, "rank")) : -1;
         if (rank >= 0)
             p->members[p->n_members++] =
-                (struct snapshot_member){(size_t)rank, snapshot_number(row, "communicator"), row};
+                (struct snapshot_member){(size_t)rank, row_number(row, "communicator"), row};
     }
     qsort(p->members, p->n_members, sizeof *p->members, by_rank_and_communicator);
 }
@@ -200,15 +179,15 @@ static void take_members(struct snapshot *p, const json_t *rows)
 static void take_call(struct snapshot *p, size_t rank, const json_t *row)
 {
     struct snapshot_call *call = &p->calls[p->n_calls++];
-    const json_t *member = snapshot_member_of(p, rank, snapshot_number(row, "communicator"));
+    const json_t *member = snapshot_member_of(p, rank, row_number(row, "communicator"));
 
     *call = (struct snapshot_call){.rank = rank,
-                                   .waits = strcmp(snapshot_text(row, "queue"), "call") == 0,
-                                   .collective = snapshot_is_collective(row),
-                                   .communicator = snapshot_number(row, "communicator"),
-                                   .sequence = snapshot_number(row, "sequence"),
-                                   .leader = member ? snapshot_number(member, "leader_world") : -1,
-                                   .form = snapshot_text(row, "form"),
+                                   .waits = strcmp(row_text(row, "queue"), "call") == 0,
+                                   .collective = row_is_collective(row),
+                                   .communicator = row_number(row, "communicator"),
+                                   .sequence = row_number(row, "sequence"),
+                                   .leader = member ? row_number(member, "leader_world") : -1,
+                                   .form = row_text(row, "form"),
                                    .row = row};
 }
 
@@ -222,9 +201,9 @@ static void take_queues(struct snapshot *p)
     if (!p->edges || !p->calls)
         return;
     json_array_foreach(p->queues, i, row) {
-        const char *queue = snapshot_text(row, "queue");
+        const char *queue = row_text(row, "queue");
         ssize_t from =
-            snapshot_of_job(p, row) ? snapshot_find_rank(p, snapshot_number(row, "rank")) : -1;
+            snapshot_of_job(p, row) ? snapshot_find_rank(p, row_number(row, "rank")) : -1;
         if (from < 0 || strcmp(queue, "unexpected") == 0)
             continue;
         if (json_is_string(json_object_get(row, "call"))) {
@@ -255,12 +234,12 @@ static void drop_young(struct snapshot *p)
         return;
 
     for (size_t i = 0; i < p->n_edges; i++) {
-        json_int_t age_ms = snapshot_number(p->edges[i].row, "age_ms");
+        json_int_t age_ms = row_number(p->edges[i].row, "age_ms");
         if (age_ms > edge_ms[p->edges[i].from])
             edge_ms[p->edges[i].from] = age_ms;
     }
     for (size_t i = 0; i < p->n_calls; i++) {
-        json_int_t age_ms = snapshot_number(p->calls[i].row, "age_ms");
+        json_int_t age_ms = row_number(p->calls[i].row, "age_ms");
         has_call[p->calls[i].rank] |= p->calls[i].waits;
         if (p->calls[i].waits && age_ms > call_ms[p->calls[i].rank])
             call_ms[p->calls[i].rank] = age_ms;
@@ -345,20 +324,20 @@ const struct snapshot_call *snapshot_call_of(const struct snapshot *p, size_t ra
     bool best_fits = false;
 
     for (const struct snapshot_call *c = calls; c < calls + n; c++) {
-        bool fits = entry && c->collective == snapshot_is_collective(entry);
+        bool fits = entry && c->collective == row_is_collective(entry);
         if (!c->waits || (best && best_fits && !fits))
             continue;
         if (!best || (fits && !best_fits) ||
-            snapshot_number(c->row, "age_ms") > snapshot_number(best->row, "age_ms"))
+            row_number(c->row, "age_ms") > row_number(best->row, "age_ms"))
             best = c;
         best_fits = best == c ? fits : best_fits;
     }
     return best;
 }
 
-static bool is_wait(const struct snapshot_call *c)
+static bool call_is_wait(const struct snapshot_call *c)
 {
-    return c->waits && strncmp(snapshot_text(c->row, "call"), "MPI_Wait", 8) == 0;
+    return c->waits && strncmp(row_text(c->row, "call"), "MPI_Wait", 8) == 0;
 }
 
 const struct snapshot_call *snapshot_wait_of(const struct snapshot *p,
@@ -370,7 +349,7 @@ const struct snapshot_call *snapshot_wait_of(const struct snapshot *p,
     if (collective->waits)
         return collective;
     for (const struct snapshot_call *c = calls; c < calls + n; c++)
-        if (is_wait(c))
+        if (call_is_wait(c))
             return c;
     return NULL;
 }
@@ -404,8 +383,8 @@ const char *snapshot_tag(const json_t *row, char text[32])
 
 const char *snapshot_comm(const json_t *row, char text[SNAPSHOT_WORDS])
 {
-    json_int_t id = snapshot_number(row, "communicator");
-    const char *name = snapshot_text(row, "communicator_name");
+    json_int_t id = row_number(row, "communicator");
+    const char *name = row_text(row, "communicator_name");
 
     if (id == 0)
         snprintf(text, SNAPSHOT_WORDS, "MPI_COMM_WORLD");
@@ -424,7 +403,7 @@ const char *snapshot_doing(const json_t *row)
                                            {"rendezvous_in", "large receive"}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(snapshot_text(row, "queue"), words[i][0]) == 0)
+        if (strcmp(row_text(row, "queue"), words[i][0]) == 0)
             return words[i][1];
     return "request";
 }
@@ -435,7 +414,7 @@ static const char *in_call(const struct snapshot *p, size_t rank, const struct s
                            char text[SNAPSHOT_WORDS])
 {
     char comm[SNAPSHOT_WORDS], tag[32], peer[40] = "any rank";
-    const char *function = call ? snapshot_text(call->row, "call") : "MPI";
+    const char *function = call ? row_text(call->row, "call") : "MPI";
     size_t n_edges, n_calls;
     const struct snapshot_edge *e = snapshot_edges_of(p, rank, &n_edges), *end = e + n_edges;
     const struct snapshot_call *c = snapshot_calls_of(p, rank, &n_calls), *last = c + n_calls;
@@ -446,7 +425,7 @@ static const char *in_call(const struct snapshot *p, size_t rank, const struct s
                  snapshot_comm(call->row, comm));
         return text;
     }
-    while (e < end && snapshot_is_collective(e->row))
+    while (e < end && row_is_collective(e->row))
         e++;
     if (e < end) {
         if (e->to >= 0)
@@ -458,9 +437,9 @@ static const char *in_call(const struct snapshot *p, size_t rank, const struct s
     }
     while (c < last && (c->waits || !c->collective))
         c++;
-    if (c < last && call && is_wait(call))
+    if (c < last && call && call_is_wait(call))
         snprintf(text, SNAPSHOT_WORDS, "in %.40s for %.40s on %.120s", function,
-                 snapshot_text(c->row, "call"), snapshot_comm(c->row, comm));
+                 row_text(c->row, "call"), snapshot_comm(c->row, comm));
     return text;
 }
 

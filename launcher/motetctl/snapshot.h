@@ -92,12 +92,7 @@ int snapshot_make(const char *job, const json_t *ranks, const json_t *queues,
 /* All but the findings, which are the caller's. */
 void snapshot_free(struct snapshot *p);
 
-/* Values of rows; "" and 0 where there is none. */
-const char *snapshot_text(const json_t *row, const char *key);
-json_int_t snapshot_number(const json_t *row, const char *key);
-bool snapshot_same(const json_t *a, const json_t *b, const char *key);
 bool snapshot_of_job(const struct snapshot *p, const json_t *row);
-bool snapshot_is_collective(const json_t *row);
 
 /* Index of a rank by its number, or -1. */
 ssize_t snapshot_find_rank(const struct snapshot *p, json_int_t number);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "launcher/motetctl/human.h"
+#include "launcher/motetctl/row.h"
 #include "launcher/motetctl/snapshot.h"
 #include "launcher/motetctl/waits.h"
 
@@ -29,7 +30,7 @@ static json_int_t waited_ms(const struct snapshot *p, const struct snapshot_call
 {
     const struct snapshot_call *wait =
         c->collective && p->ranks[c->rank].mood == MOOD_WAITING ? snapshot_wait_of(p, c) : NULL;
-    return wait ? snapshot_number(wait->row, "age_ms") : -1;
+    return wait ? row_number(wait->row, "age_ms") : -1;
 }
 
 static bool same_collective(const struct snapshot_call *a, const struct snapshot_call *b)
@@ -39,10 +40,11 @@ static bool same_collective(const struct snapshot_call *a, const struct snapshot
 }
 
 /* What a member shows of the communicator, or NULL: it is none, or shows nothing. */
-static const json_t *member_of(const struct snapshot *p, const struct gathering *g, size_t rank)
+static const json_t *gathering_member(const struct snapshot *p, const struct gathering *g,
+                                      size_t rank)
 {
     const json_t *member = snapshot_member_of(p, rank, g->first->communicator);
-    return member && snapshot_number(member, "leader_world") == g->first->leader ? member : NULL;
+    return member && row_number(member, "leader_world") == g->first->leader ? member : NULL;
 }
 
 static void mark_inside(struct snapshot *p, struct gathering *g)
@@ -66,17 +68,17 @@ static json_int_t tag_of(const struct snapshot_call *call)
     return form * ROUND + call->sequence;
 }
 
-static bool is_persistent(const struct gathering *g)
+static bool gathering_persistent(const struct gathering *g)
 {
     return strcmp(g->first->form, "persistent") == 0;
 }
 
-static const json_t *entered(const struct gathering *g, const json_t *member)
+static const json_t *gathering_entered(const struct gathering *g, const json_t *member)
 {
     return json_object_get(json_object_get(member, "entered"), g->first->form);
 }
 
-static void miss(const struct snapshot *p, struct gathering *g, size_t rank)
+static void gathering_miss(const struct snapshot *p, struct gathering *g, size_t rank)
 {
     if (p->ranks[rank].mood == MOOD_UNSEEN)
         return; /* nobody knows where it is */
@@ -87,33 +89,32 @@ static void miss(const struct snapshot *p, struct gathering *g, size_t rank)
 static void find_missing(struct snapshot *p, struct gathering *g)
 {
     for (size_t r = 0; r < p->n_ranks; r++) {
-        const json_t *member = member_of(p, g, r);
+        const json_t *member = gathering_member(p, g, r);
         json_int_t behind =
-            (g->first->sequence - snapshot_number(entered(g, member), "count")) & (ROUND - 1);
+            (g->first->sequence - row_number(gathering_entered(g, member), "count")) & (ROUND - 1);
         if (member && !g->inside[r] && behind > 0 && behind < ROUND / 2)
-            miss(p, g, r);
+            gathering_miss(p, g, r);
     }
-    if (g->n_missing > 0 && !is_persistent(g))
+    if (g->n_missing > 0 && !gathering_persistent(g))
         return;
     /* Members that cannot be counted: those from whom somebody inside wants a message of this
      * collective. */
     for (size_t i = 0; i < p->n_edges; i++) {
         const struct snapshot_edge *e = &p->edges[i];
-        if (e->to < 0 || !g->inside[e->from] || g->inside[e->to] ||
-            !snapshot_is_collective(e->row) ||
-            snapshot_number(e->row, "communicator") != g->first->communicator ||
-            snapshot_number(e->row, "tag") != tag_of(g->first))
+        if (e->to < 0 || !g->inside[e->from] || g->inside[e->to] || !row_is_collective(e->row) ||
+            row_number(e->row, "communicator") != g->first->communicator ||
+            row_number(e->row, "tag") != tag_of(g->first))
             continue;
-        if (is_persistent(g) || !member_of(p, g, (size_t)e->to))
-            miss(p, g, (size_t)e->to);
+        if (gathering_persistent(g) || !gathering_member(p, g, (size_t)e->to))
+            gathering_miss(p, g, (size_t)e->to);
     }
 }
 
 /* "MPI_COMM_WORLD (8 ranks)". */
-static const char *where(const struct gathering *g, char text[SNAPSHOT_WORDS])
+static const char *gathering_where(const struct gathering *g, char text[SNAPSHOT_WORDS])
 {
     char comm[SNAPSHOT_WORDS];
-    json_int_t members = snapshot_number(g->first->row, "members");
+    json_int_t members = row_number(g->first->row, "members");
 
     if (members > 0)
         snprintf(text, SNAPSHOT_WORDS, "%.200s (%" JSON_INTEGER_FORMAT " ranks)",
@@ -166,14 +167,14 @@ static void say_missing(struct snapshot *p, const struct gathering *g)
     json_t *ranks =
         snapshot_say(p, "absent", "%s %s not %s %s on %s, in which %s wait%s, the first for %s: %s",
                      snapshot_ranks(p, g->missing, missing), one ? "has" : "have",
-                     is_persistent(g) ? "started what was made with" : "entered",
-                     snapshot_text(g->first->row, "call"), where(g, comm), inside,
+                     gathering_persistent(g) ? "started what was made with" : "entered",
+                     row_text(g->first->row, "call"), gathering_where(g, comm), inside,
                      inside[4] == 's' ? "" : "s", age, does);
     append_marked(p, g->missing, ranks);
 }
 
 /* Length of the name without the suffix of its large form. */
-static size_t bare(const char *function)
+static size_t function_bare(const char *function)
 {
     size_t n = strlen(function);
     return n > 2 && strcmp(function + n - 2, "_c") == 0 ? n - 2 : n;
@@ -181,7 +182,7 @@ static size_t bare(const char *function)
 
 static bool same_function(const char *a, const char *b)
 {
-    return bare(a) == bare(b) && strncmp(a, b, bare(a)) == 0;
+    return function_bare(a) == function_bare(b) && strncmp(a, b, function_bare(a)) == 0;
 }
 
 /* The functions by which the ranks came to the collective, to be freed; NULL: no memory. */
@@ -191,12 +192,12 @@ static const char **functions_of(struct snapshot *p, const struct gathering *g)
 
     for (size_t i = 0; functions && i < p->n_calls; i++)
         if (same_collective(g->first, &p->calls[i]))
-            functions[p->calls[i].rank] = snapshot_text(p->calls[i].row, "call");
-    for (size_t r = 0; functions && r < p->n_ranks && !is_persistent(g); r++) {
-        const json_t *last = entered(g, member_of(p, g, r));
+            functions[p->calls[i].rank] = row_text(p->calls[i].row, "call");
+    for (size_t r = 0; functions && r < p->n_ranks && !gathering_persistent(g); r++) {
+        const json_t *last = gathering_entered(g, gathering_member(p, g, r));
         /* It has been there and gone on, and to no other since. */
-        if (last && !functions[r] && snapshot_number(last, "count") == g->first->sequence)
-            functions[r] = snapshot_text(last, "last");
+        if (last && !functions[r] && row_number(last, "count") == g->first->sequence)
+            functions[r] = row_text(last, "last");
     }
     return functions;
 }
@@ -226,12 +227,12 @@ static size_t say_different(struct snapshot *p, const struct gathering *g)
     if (n_functions > 1)
         append_marked(p, told,
                       snapshot_say(p, "collective", "ranks call different collectives on %s: %s",
-                                   where(g, comm), list));
+                                   gathering_where(g, comm), list));
     return n_functions > 1;
 }
 
 /* Each collective once: at the call of the rank that has waited in it longest. */
-static bool begins(const struct snapshot *p, const struct snapshot_call *c)
+static bool gathering_begins(const struct snapshot *p, const struct snapshot_call *c)
 {
     json_int_t ours = waited_ms(p, c);
 
@@ -248,12 +249,12 @@ static bool begins(const struct snapshot *p, const struct snapshot_call *c)
 }
 
 /* `cause`: those whose missing ranks wait for nobody, else the others. */
-static size_t look(struct snapshot *p, bool cause)
+static size_t stragglers_look(struct snapshot *p, bool cause)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < p->n_calls; i++) {
-        if (!begins(p, &p->calls[i]))
+        if (!gathering_begins(p, &p->calls[i]))
             continue;
         SNAPSHOT_AUTO bool *marks = snapshot_zeroed(p, 3 * p->n_ranks, sizeof *marks);
         if (!marks)
@@ -277,8 +278,8 @@ static size_t look(struct snapshot *p, bool cause)
 
 size_t stragglers_in_collectives(struct snapshot *p)
 {
-    size_t n = look(p, true);
-    return n + look(p, false);
+    size_t n = stragglers_look(p, true);
+    return n + stragglers_look(p, false);
 }
 
 void stragglers_in_messages(struct snapshot *p)
@@ -293,7 +294,7 @@ void stragglers_in_messages(struct snapshot *p)
         memset(waiting, 0, p->n_ranks * sizeof *waiting);
         for (size_t i = 0; i < p->n_edges; i++) {
             const struct snapshot_edge *e = &p->edges[i];
-            if (e->to != (ssize_t)r || snapshot_is_collective(e->row))
+            if (e->to != (ssize_t)r || row_is_collective(e->row))
                 continue;
             waiting[e->from] = true;
             first = first < 0 ? (ssize_t)e->from : first;

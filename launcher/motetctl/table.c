@@ -38,7 +38,7 @@ void table_set(struct table *t, size_t row, size_t column, const char *text)
 }
 
 /* Characters, not bytes: what continues a UTF-8 sequence takes no room. */
-static size_t width_of(const char *text)
+static size_t table_text_width(const char *text)
 {
     size_t n = 0;
 
@@ -47,7 +47,7 @@ static size_t width_of(const char *text)
     return n;
 }
 
-static void pad(FILE *to, size_t n)
+static void table_pad(FILE *to, size_t n)
 {
     while (n-- > 0)
         fputc(' ', to);
@@ -59,7 +59,7 @@ static size_t *column_widths(const struct table *t)
     size_t *widths = calloc(t->n_columns + 1, sizeof *widths);
 
     for (size_t i = 0; widths && i < t->n_columns * (t->n_rows + 1); i++) {
-        size_t width = width_of(t->cells[i]), column = i % t->n_columns;
+        size_t width = table_text_width(t->cells[i]), column = i % t->n_columns;
         if (width > widths[column])
             widths[column] = width;
     }
@@ -85,12 +85,12 @@ void table_print(const struct table *t, FILE *to)
     for (size_t row = 0; t->n_columns > 0 && row <= t->n_rows; row++) {
         for (size_t column = 0; column < t->n_columns; column++) {
             const char *text = t->cells[row * t->n_columns + column];
-            size_t room = widths[column] - width_of(text);
+            size_t room = widths[column] - table_text_width(text);
             if (t->right[column])
-                pad(to, room);
+                table_pad(to, room);
             fputs(text ? text : "", to);
             if (column + 1 < t->n_columns)
-                pad(to, 2 + (t->right[column] ? 0 : room));
+                table_pad(to, 2 + (t->right[column] ? 0 : room));
         }
         fputc('\n', to);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/motetctl/human.h"
+#include "launcher/motetctl/row.h"
 #include "launcher/motetctl/show.h"
 #include "launcher/motetctl/snapshot.h"
 #include "launcher/motetctl/stragglers.h"
@@ -47,21 +48,20 @@ static void find_who_can_go_on(struct snapshot *p)
 
 /* How an unexpected message fails to be what a receive waits for; NULL: they have nothing in
  * common. */
-static const char *difference(const json_t *receive, const json_t *message)
+static const char *waits_difference(const json_t *receive, const json_t *message)
 {
-    bool source = snapshot_same(receive, message, "peer_world") ||
-                  strcmp(snapshot_text(receive, "peer"), "any") == 0;
-    bool tag =
-        snapshot_same(receive, message, "tag") || strcmp(snapshot_text(receive, "tag"), "any") == 0;
-    bool comm = snapshot_same(receive, message, "communicator");
+    bool source =
+        row_same(receive, message, "peer_world") || strcmp(row_text(receive, "peer"), "any") == 0;
+    bool tag = row_same(receive, message, "tag") || strcmp(row_text(receive, "tag"), "any") == 0;
+    bool comm = row_same(receive, message, "communicator");
 
-    if (snapshot_is_collective(receive) != snapshot_is_collective(message))
+    if (row_is_collective(receive) != row_is_collective(message))
         return source && comm ? "" : NULL;
     if (source && comm && !tag)
         return "with another tag";
     if (source && tag && !comm)
         return "in another communicator";
-    return tag && comm && !source && !snapshot_is_collective(receive) ? "from another rank" : NULL;
+    return tag && comm && !source && !row_is_collective(receive) ? "from another rank" : NULL;
 }
 
 /* Messages that lie unexpected at the rank that waits, and are nearly what it waits for. */
@@ -78,15 +78,15 @@ static void find_mismatches(struct snapshot *p, const struct snapshot_edge *e)
         snprintf(from, sizeof from, "rank %" JSON_INTEGER_FORMAT, p->ranks[e->to].number);
     json_array_foreach(p->queues, i, message) {
         if (n == MAX_BESIDE || !snapshot_of_job(p, message) ||
-            snapshot_number(message, "rank") != rank ||
-            strcmp(snapshot_text(message, "queue"), "unexpected") != 0)
+            row_number(message, "rank") != rank ||
+            strcmp(row_text(message, "queue"), "unexpected") != 0)
             continue;
-        const char *how = difference(e->row, message);
-        if (!how || (snapshot_is_collective(e->row) && snapshot_call_of(p, e->from, NULL)))
+        const char *how = waits_difference(e->row, message);
+        if (!how || (row_is_collective(e->row) && snapshot_call_of(p, e->from, NULL)))
             continue; /* of collectives the calls tell more */
         n++;
         json_t *ranks;
-        if (snapshot_is_collective(e->row) && snapshot_is_collective(message)) {
+        if (row_is_collective(e->row) && row_is_collective(message)) {
             ranks = snapshot_say(
                 p, "collective",
                 "rank %" JSON_INTEGER_FORMAT
@@ -94,25 +94,25 @@ static void find_mismatches(struct snapshot *p, const struct snapshot_edge *e)
                 "one from there: the ranks call different collectives, or in another order",
                 rank, from, snapshot_comm(e->row, comm));
         } else if (!how[0]) {
-            bool there = snapshot_is_collective(message);
+            bool there = row_is_collective(message);
             ranks = snapshot_say(
                 p, "mismatch",
                 "rank %" JSON_INTEGER_FORMAT
                 " waits for %s from %s in %s; from rank %" JSON_INTEGER_FORMAT
                 " lies a message %s: %s",
                 rank, there ? snapshot_tag(e->row, wanted) : "a collective operation", from,
-                snapshot_comm(e->row, comm), snapshot_number(message, "peer_world"),
+                snapshot_comm(e->row, comm), row_number(message, "peer_world"),
                 there ? "of a collective operation" : snapshot_tag(message, tag),
                 there ? "it has gone on to that" : "it is not in that operation yet, or in none");
         } else {
-            human_bytes((uint64_t)snapshot_number(message, "bytes"), size);
+            human_bytes((uint64_t)row_number(message, "bytes"), size);
             ranks = snapshot_say(
                 p, "mismatch",
                 "rank %" JSON_INTEGER_FORMAT
                 " waits for %s from %s in %s; unexpected beside it lies a message %s: %s from rank "
                 "%" JSON_INTEGER_FORMAT " in %s, %s",
                 rank, snapshot_tag(e->row, wanted), from, snapshot_comm(e->row, comm), how,
-                snapshot_tag(message, tag), snapshot_number(message, "peer_world"),
+                snapshot_tag(message, tag), row_number(message, "peer_world"),
                 snapshot_comm(message, other), size);
         }
         json_array_append_new(ranks, json_integer(rank));
@@ -235,13 +235,13 @@ static void describe_circle(struct snapshot *p, size_t start, bool certain)
                 return; /* a rank alone */
             seen[at] = true;
             if (round == 1 && n++ < SNAPSHOT_NAMED && len < sizeof path)
-                len += (size_t)snprintf(
-                    path + len, sizeof path - len,
-                    "%srank %" JSON_INTEGER_FORMAT " waits for rank %" JSON_INTEGER_FORMAT
-                    " (%s, %s)",
-                    len ? ", " : "", p->ranks[at].number, p->ranks[e[i].to].number,
-                    snapshot_doing(e[i].row),
-                    snapshot_is_collective(e[i].row) ? "collective" : snapshot_tag(e[i].row, tag));
+                len += (size_t)snprintf(path + len, sizeof path - len,
+                                        "%srank %" JSON_INTEGER_FORMAT
+                                        " waits for rank %" JSON_INTEGER_FORMAT " (%s, %s)",
+                                        len ? ", " : "", p->ranks[at].number,
+                                        p->ranks[e[i].to].number, snapshot_doing(e[i].row),
+                                        row_is_collective(e[i].row) ? "collective"
+                                                                    : snapshot_tag(e[i].row, tag));
             at = (size_t)e[i].to;
         }
     }
@@ -309,9 +309,9 @@ static json_t *wait_row(const struct snapshot *p, const struct snapshot_edge *e)
 {
     const struct snapshot_rank *r = &p->ranks[e->from];
     const struct snapshot_call *call = snapshot_call_of(p, e->from, e->row);
-    json_t *row = json_pack("{s:I, s:s, s:s?, s:s}", "rank", r->number, "node", r->node, "call",
-                            call ? snapshot_text(call->row, "call") : NULL, "waits_in",
-                            snapshot_doing(e->row));
+    json_t *row =
+        json_pack("{s:I, s:s, s:s?, s:s}", "rank", r->number, "node", r->node, "call",
+                  call ? row_text(call->row, "call") : NULL, "waits_in", snapshot_doing(e->row));
     static const char *const keys[] = {"peer_world", "communicator", "communicator_name",
                                        "collective", "tag",          "bytes",
                                        "done_bytes", "age_ms"};
@@ -319,7 +319,7 @@ static json_t *wait_row(const struct snapshot *p, const struct snapshot_edge *e)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         json_object_set(row, strcmp(keys[i], "peer_world") == 0 ? "for_rank" : keys[i],
                         json_object_get(e->row, keys[i]));
-    if (e->to < 0 && strcmp(snapshot_text(e->row, "peer"), "any") == 0)
+    if (e->to < 0 && strcmp(row_text(e->row, "peer"), "any") == 0)
         json_object_set_new(row, "for_rank", json_string("any"));
     json_object_set_new(row, "which_is",
                         e->to < 0 ? json_null()
@@ -341,8 +341,8 @@ static json_t *job_answer(struct snapshot *p)
             json_array_append_new(waits,
                                   json_pack("{s:I, s:s, s:s?, s:s}", "rank", p->ranks[r].number,
                                             "node", p->ranks[r].node, "call",
-                                            call ? snapshot_text(call->row, "call") : NULL,
-                                            "waits_in", "nothing on its board"));
+                                            call ? row_text(call->row, "call") : NULL, "waits_in",
+                                            "nothing on its board"));
     }
     for (size_t i = 0; i < MOOD_N; i++)
         json_object_set_new(counts, snapshot_moods[i], json_integer((json_int_t)n_moods[i]));
@@ -351,7 +351,7 @@ static json_t *job_answer(struct snapshot *p)
 }
 
 /* The findings, what is behind the others first. */
-static json_t *look_at(struct snapshot *p)
+static json_t *waits_look_at(struct snapshot *p)
 {
     find_who_can_go_on(p);
     find_components(p);
@@ -359,7 +359,7 @@ static json_t *look_at(struct snapshot *p)
     find_circles(p);
     find_waits_for_the_gone(p);
     for (size_t i = 0; i < p->n_edges; i++)
-        if (strcmp(snapshot_text(p->edges[i].row, "queue"), "posted") == 0)
+        if (strcmp(row_text(p->edges[i].row, "queue"), "posted") == 0)
             find_mismatches(p, &p->edges[i]);
     stragglers_in_messages(p);
     return job_answer(p);
@@ -373,14 +373,14 @@ json_t *waits_find(const json_t *ranks, const json_t *queues, const json_t *comm
     size_t i;
 
     json_array_foreach(ranks, i, row) {
-        const char *job = snapshot_text(row, "job");
+        const char *job = row_text(row, "job");
         struct snapshot p;
         if (json_object_get(seen, job))
             continue;
         json_object_set_new(seen, job, json_true());
         bool failed = snapshot_make(job, ranks, queues, communicators, later, &p) < 0;
         if (!failed) {
-            json_array_append_new(answer, look_at(&p));
+            json_array_append_new(answer, waits_look_at(&p));
             failed = p.failed;
             snapshot_free(&p);
         }
@@ -399,12 +399,12 @@ static void show_counts(const json_t *job, FILE *to)
     const json_t *of_them = json_object_get(job, "of_them");
     const char *between = " ";
 
-    fprintf(to, "%" JSON_INTEGER_FORMAT " ranks:", snapshot_number(job, "ranks"));
+    fprintf(to, "%" JSON_INTEGER_FORMAT " ranks:", row_number(job, "ranks"));
     for (size_t m = 0; m < MOOD_N; m++) {
-        if (snapshot_number(of_them, snapshot_moods[m]) == 0)
+        if (row_number(of_them, snapshot_moods[m]) == 0)
             continue;
         fprintf(to, "%s%" JSON_INTEGER_FORMAT " %s", between,
-                snapshot_number(of_them, snapshot_moods[m]), snapshot_moods[m]);
+                row_number(of_them, snapshot_moods[m]), snapshot_moods[m]);
         between = ", ";
     }
     fputs("\n", to);
@@ -422,10 +422,10 @@ int waits_show(const json_t *waits, FILE *to)
     json_array_foreach(waits, i, job) {
         const json_t *findings = json_object_get(job, "findings");
         bool waiting =
-            snapshot_number(json_object_get(job, "of_them"), snapshot_moods[MOOD_WAITING]) > 0;
-        fprintf(to, "%sjob %s: ", i ? "\n" : "", snapshot_text(job, "job"));
+            row_number(json_object_get(job, "of_them"), snapshot_moods[MOOD_WAITING]) > 0;
+        fprintf(to, "%sjob %s: ", i ? "\n" : "", row_text(job, "job"));
         json_array_foreach(findings, k, finding)
-            fprintf(to, "%s: %s\n", snapshot_text(finding, "kind"), snapshot_text(finding, "text"));
+            fprintf(to, "%s: %s\n", row_text(finding, "kind"), row_text(finding, "text"));
         if (json_array_size(findings) == 0)
             fputs(waiting ? "no deadlock: all that wait can go on when those that compute do\n"
                           : "nobody waits for long\n",

@@ -119,7 +119,7 @@ static int take_environment(struct options *o)
     return 0;
 }
 
-static int run(struct options *o)
+static int main_run(struct options *o)
 {
     struct run_options run_options = {.tag_output = o->tag_output,
                                       .stdin_to_rank0 = o->stdin_to_rank0,
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
     } else if (take_environment(&options) < 0) {
         code = EXIT_USAGE;
     } else {
-        code = run(&options);
+        code = main_run(&options);
     }
     options_free(&options);
     return code;

@@ -54,9 +54,9 @@ struct run {
 
 /* A line of mpiexec's own goes through the same queue as the ranks', or it could tear one of
  * theirs. */
-static void say(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void run_say(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(struct run *r, const char *fmt, ...)
+static void run_say(struct run *r, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
@@ -76,13 +76,13 @@ static void say(struct run *r, const char *fmt, ...)
 static void daemon_lost(struct run *r, int rc)
 {
     if (r->state != RUN_ENDING)
-        say(r, "the connection to the daemon is lost (%s); the job has been ended",
-            rc == -ECONNRESET || rc == -EPIPE ? "it ended" : strerror(-rc));
+        run_say(r, "the connection to the daemon is lost (%s); the job has been ended",
+                rc == -ECONNRESET || rc == -EPIPE ? "it ended" : strerror(-rc));
     r->exit_code = r->forced_code ? r->forced_code : EXIT_LOST;
     r->state = RUN_OVER;
 }
 
-static void send_signal(struct run *r, int signal, const char *reason, int code)
+static void run_send_signal(struct run *r, int signal, const char *reason, int code)
 {
     Motet__Kill message = MOTET__KILL__INIT;
 
@@ -95,7 +95,7 @@ static void send_signal(struct run *r, int signal, const char *reason, int code)
 }
 
 /* Ends the job; `code` becomes mpiexec's exit code. */
-static void end_job(struct run *r, const char *reason, int code)
+static void run_end_job(struct run *r, const char *reason, int code)
 {
     if (r->state >= RUN_ENDING)
         return;
@@ -109,7 +109,7 @@ static void end_job(struct run *r, const char *reason, int code)
         return;
     }
     r->state = RUN_ENDING;
-    send_signal(r, SIGKILL, reason, code);
+    run_send_signal(r, SIGKILL, reason, code);
 }
 
 /* ---- from the daemon ---- */
@@ -117,8 +117,9 @@ static void end_job(struct run *r, const char *reason, int code)
 static void on_submitted(struct run *r, const Motet__Submitted *message)
 {
     if (!message->ok) {
-        say(r, "%s",
-            message->error && message->error[0] ? message->error : "the daemon refused the job");
+        run_say(r, "%s",
+                message->error && message->error[0] ? message->error
+                                                    : "the daemon refused the job");
         r->exit_code = EXIT_LOST;
         r->state = RUN_OVER;
         return;
@@ -132,8 +133,8 @@ static void on_submitted(struct run *r, const Motet__Submitted *message)
         char ranks[256] = "";
         for (size_t k = 0; k < p->n_ranks && strlen(ranks) + 24 < sizeof ranks; k++)
             snprintf(ranks + strlen(ranks), sizeof ranks - strlen(ranks), " %u", p->ranks[k]);
-        say(r, "job %016" PRIx64 ": node %s has %zu rank%s:%s%s", r->job, p->node, p->n_ranks,
-            p->n_ranks == 1 ? "" : "s", ranks, strlen(ranks) + 24 < sizeof ranks ? "" : " ...");
+        run_say(r, "job %016" PRIx64 ": node %s has %zu rank%s:%s%s", r->job, p->node, p->n_ranks,
+                p->n_ranks == 1 ? "" : "s", ranks, strlen(ranks) + 24 < sizeof ranks ? "" : " ...");
     }
 }
 
@@ -186,7 +187,7 @@ static void on_rank_exit(struct run *r, const Motet__RankExit *message)
         snprintf(r->failure, sizeof r->failure, "%s", text);
     }
     if (r->options->verbose)
-        say(r, "%s", text);
+        run_say(r, "%s", text);
 }
 
 static void on_job_end(struct run *r, const Motet__JobEnd *message)
@@ -201,7 +202,7 @@ static void on_job_end(struct run *r, const Motet__JobEnd *message)
                    : message->code        ? 1
                                           : 0;
     if (r->exit_code != 0 && text && !r->forced_code)
-        say(r, "%s", text);
+        run_say(r, "%s", text);
     r->state = RUN_OVER;
 }
 
@@ -222,7 +223,7 @@ static void on_stdio_window(struct run *r, const Motet__StdioWindow *message)
         return 0;                                                                                  \
     }
 
-static int on_frame(struct run *r, uint16_t type, const uint8_t *body, uint32_t n)
+static int run_on_frame(struct run *r, uint16_t type, const uint8_t *body, uint32_t n)
 {
     switch (type) {
     case MOTET__FRAME_TYPE__SUBMITTED:
@@ -253,7 +254,7 @@ static void on_readable(struct run *r)
         int got = frame_stream_next(&r->daemon, &type, &body, &n);
         if (got == 0)
             return;
-        rc = got < 0 ? got : on_frame(r, type, body, n);
+        rc = got < 0 ? got : run_on_frame(r, type, body, n);
     }
     if (rc < 0 && r->state != RUN_OVER)
         daemon_lost(r, rc);
@@ -264,7 +265,7 @@ static void on_readable(struct run *r)
 /* Like any program of the shell's job: tells the ranks, then stops. */
 static void stop_self(struct run *r)
 {
-    send_signal(r, SIGTSTP, NULL, 0);
+    run_send_signal(r, SIGTSTP, NULL, 0);
     frame_stream_flush(&r->daemon);
     raise(SIGSTOP);
 }
@@ -275,12 +276,12 @@ static void on_signal(struct run *r, int signal)
     case SIGINT:
     case SIGTERM:
         if (++r->n_interrupts > 1 || r->state == RUN_SUBMITTED) {
-            end_job(r, "ended by mpiexec's user", 128 + signal);
+            run_end_job(r, "ended by mpiexec's user", 128 + signal);
             return;
         }
         if (isatty(STDERR_FILENO))
-            say(r, "%s goes to all ranks; once more ends the job at once",
-                signal == SIGINT ? "SIGINT" : "SIGTERM");
+            run_say(r, "%s goes to all ranks; once more ends the job at once",
+                    signal == SIGINT ? "SIGINT" : "SIGTERM");
         break;
     case SIGTSTP:
         stop_self(r);
@@ -289,7 +290,7 @@ static void on_signal(struct run *r, int signal)
         break;
     }
     if (r->state == RUN_RUNNING)
-        send_signal(r, signal, NULL, 0);
+        run_send_signal(r, signal, NULL, 0);
 }
 
 static void on_input(struct run *r)
@@ -315,11 +316,11 @@ static void flush_outputs(struct run *r, uint64_t now_ns)
         if (rc == 0)
             continue;
         if (rc != -EPIPE && i == 0)
-            say(r, "cannot write standard output: %s", strerror(-rc));
+            run_say(r, "cannot write standard output: %s", strerror(-rc));
         /* As if the ranks wrote to the closed pipe themselves: most end, quietly. Those that ignore
          * the signal have a moment. */
         if (i == 0 && r->state == RUN_RUNNING) {
-            send_signal(r, SIGPIPE, NULL, 0);
+            run_send_signal(r, SIGPIPE, NULL, 0);
             r->nobody_reads_ns = now_ns + NOBODY_READS_NS;
             r->forced_code = 128 + SIGPIPE;
         }
@@ -329,19 +330,19 @@ static void flush_outputs(struct run *r, uint64_t now_ns)
 static void check_time(struct run *r, uint64_t now_ns)
 {
     if (now_ns >= r->timeout_ns && r->state < RUN_ENDING) {
-        say(r, "the job has run for the %.10g s of -timeout and is ended",
-            (double)r->options->timeout_ns / 1e9);
-        end_job(r, "time limit of mpiexec", EXIT_TIMEOUT);
+        run_say(r, "the job has run for the %.10g s of -timeout and is ended",
+                (double)r->options->timeout_ns / 1e9);
+        run_end_job(r, "time limit of mpiexec", EXIT_TIMEOUT);
     }
     if (now_ns >= r->nobody_reads_ns && r->state == RUN_RUNNING)
-        end_job(r, "its standard output was closed", 128 + SIGPIPE);
+        run_end_job(r, "its standard output was closed", 128 + SIGPIPE);
     if (now_ns >= r->give_up_ns && r->state == RUN_ENDING) {
-        say(r, "the daemon does not confirm the end of the job, leaving");
+        run_say(r, "the daemon does not confirm the end of the job, leaving");
         daemon_lost(r, -ETIMEDOUT);
     }
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t run_earlier(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -360,20 +361,20 @@ static bool output_is_full(const struct run *r)
            (r->out[0].queue.n > OUTPUT_HIGH_BYTES || r->out[1].queue.n > OUTPUT_HIGH_BYTES);
 }
 
-static void turn(struct run *r)
+static void run_turn(struct run *r)
 {
     uint64_t now_ns = clock_now_ns(), until_ns = UINT64_MAX;
 
     for (int i = 0; i < 2; i++)
-        until_ns = earlier(until_ns, lines_timer(&r->lines[i], now_ns, &r->out[i].queue));
+        until_ns = run_earlier(until_ns, lines_timer(&r->lines[i], now_ns, &r->out[i].queue));
     flush_outputs(r, now_ns);
     check_time(r, now_ns);
     if (r->state == RUN_OVER)
         return;
     if (r->state < RUN_ENDING)
-        until_ns = earlier(until_ns, earlier(r->timeout_ns, r->nobody_reads_ns));
+        until_ns = run_earlier(until_ns, run_earlier(r->timeout_ns, r->nobody_reads_ns));
     else
-        until_ns = earlier(until_ns, r->give_up_ns);
+        until_ns = run_earlier(until_ns, r->give_up_ns);
     bool input = r->state == RUN_RUNNING && input_wanted(&r->input, now_ns, &until_ns);
     bool full = output_is_full(r), sending = frame_stream_has_output(&r->daemon);
     struct pollfd p[] = {
@@ -445,7 +446,7 @@ int run_job(int daemon_fd, const struct submit *submit, const struct run_options
     if (r.state != RUN_OVER)
         frame_stream_send_raw(&r.daemon, MOTET__FRAME_TYPE__SUBMIT, submit->body, submit->n);
     while (r.state != RUN_OVER)
-        turn(&r);
+        run_turn(&r);
     drain_outputs(&r);
 
     frame_stream_close(&r.daemon);

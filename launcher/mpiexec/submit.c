@@ -15,7 +15,7 @@ static const char *const identity[] = {
     "MOTET_NODE=",   "MOTET_LOCAL_RANK=", "MOTET_LOCAL_SIZE=", "MOTET_APP=",      "PMI_",
     "PMIX_",         "OMPI_COMM_WORLD_",  "MPI_LOCALRANKID=",  "MPI_LOCALNRANKS="};
 
-static bool is_identity(const char *pair)
+static bool submit_is_identity(const char *pair)
 {
     for (size_t i = 0; i < sizeof identity / sizeof *identity; i++) {
         if (strncmp(pair, identity[i], strlen(identity[i])) == 0)
@@ -53,7 +53,7 @@ static void add_inherited(struct words *to, enum env_mode mode, const struct wor
         }
     } else if (mode == ENV_ALL) {
         for (; *environment; environment++) {
-            if (!is_identity(*environment))
+            if (!submit_is_identity(*environment))
                 words_add(to, *environment);
         }
     }
@@ -107,8 +107,8 @@ static uint64_t default_ranks(const struct options *o, const struct part *part)
 }
 
 /* Numbers of ranks, and where they go. */
-static int place(struct options *o, bool on_node, struct words *ret_runs, uint64_t *ret_n_ranks,
-                 struct options_error *error)
+static int submit_place(struct options *o, bool on_node, struct words *ret_runs,
+                        uint64_t *ret_n_ranks, struct options_error *error)
 {
     *ret_n_ranks = 0;
     for (size_t i = 0; i < o->n_parts; i++) {
@@ -157,7 +157,8 @@ static int check_hosts(const struct options *o, struct options_error *error)
     return -EINVAL;
 }
 
-static int pack(Motet__Submit *message, struct submit *ret_submit, struct options_error *error)
+static int submit_pack(Motet__Submit *message, struct submit *ret_submit,
+                       struct options_error *error)
 {
     size_t n = motet__submit__get_packed_size(message);
     uint8_t *body = n <= FRAME_MAX_BYTES ? malloc(n + 1) : NULL;
@@ -198,7 +199,7 @@ int submit_build(struct options *o, char *const *environment, const char *wdir, 
     int rc = check_hosts(o, ret_error);
 
     if (rc == 0)
-        rc = place(o, on_node, &runs, &n_ranks, ret_error);
+        rc = submit_place(o, on_node, &runs, &n_ranks, ret_error);
     if (rc < 0) {
         words_free(&runs);
         return rc;
@@ -239,7 +240,7 @@ int submit_build(struct options *o, char *const *environment, const char *wdir, 
         message.has_umask = true;
         message.umask = current_umask();
         if (!failed)
-            rc = pack(&message, ret_submit, ret_error);
+            rc = submit_pack(&message, ret_submit, ret_error);
         ret_submit->n_ranks = (uint32_t)n_ranks;
     }
     if (failed) {
