@@ -44,7 +44,7 @@ def check(root):
         for number, line in enumerate((root / document).read_text(encoding='utf-8').split('\n'), 1):
             for whole, bare in PATH.findall(line):
                 path = whole or bare
-                if whole and path.split('/')[0] not in TOP or bare and bare[0].isupper():
+                if (whole and path.split('/')[0] not in TOP) or (bare and bare[0].isupper()):
                     continue
                 if not ELSEWHERE & set(path.split('/')) and not known_path(path, names):
                     yield f'{document}:{number}: {path} is not there'
