@@ -115,6 +115,23 @@ static void check_many_duplicates(void)
     }
 }
 
+/* More splits that leave this process out than there are ids: none may be used up. */
+static void check_ids_come_back(void)
+{
+    MPI_Comm part = MPI_COMM_SELF;
+
+    for (int i = 0; i < 70000; i++) {
+        MPI_Comm_split(MPI_COMM_SELF, MPI_UNDEFINED, 0, &part);
+        if (part != MPI_COMM_NULL) {
+            CHECK(0, "split %d", i);
+            return;
+        }
+    }
+    MPI_Comm_split(MPI_COMM_SELF, 1, 0, &part);
+    CHECK(part != MPI_COMM_NULL, "after the splits that leave this process out");
+    MPI_Comm_free(&part);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Info before;
@@ -126,6 +143,7 @@ int main(int argc, char **argv)
     check_errors_of_old_programs();
     check_unguided();
     check_many_duplicates();
+    check_ids_come_back();
     MPI_Finalize();
     return 0;
 }
