@@ -5,10 +5,8 @@
 #include <string.h>
 
 /* Bounds of the list that the linker makes of all CLIENT_PART; the names are the linker's. */
-/* NOLINTBEGIN(bugprone-reserved-identifier) */
 extern const struct client_part *const __start_client_parts[] __attribute__((visibility("hidden")));
 extern const struct client_part *const __stop_client_parts[] __attribute__((visibility("hidden")));
-/* NOLINTEND(bugprone-reserved-identifier) */
 
 /* Parts are kept on cache lines of their own, as locks in them want it. */
 #define PART_ALIGN 64u
