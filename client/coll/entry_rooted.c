@@ -95,11 +95,12 @@ static void gather(struct schedule *s, struct buffer sendbuf, struct buffer recv
                                              .count = is_root ? recvbuf.count : sendbuf.count,
                                              .type = is_root ? recvbuf.type : sendbuf.type}))
         return;
-    struct blocks recv = {.buf = recvbuf.base, .type = recvbuf.type, .count = recvbuf.count};
+    struct blocks recv = {
+        .buf = recvbuf.base, .type = recvbuf.type, .count = recvbuf.count, .uniform = true};
     if (comm_is_inter(s->view.comm))
         inter_gather(s, sendbuf, &recv, root);
     else
-        coll_gather(s, sendbuf, &recv, true, root);
+        coll_gather(s, sendbuf, &recv, root);
 }
 
 int mpi_gather(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
@@ -150,7 +151,7 @@ static void gatherv(struct schedule *s, struct buffer sendbuf, void *recvbuf,
     if (comm_is_inter(s->view.comm))
         inter_gather(s, sendbuf, &recv, root);
     else
-        coll_gather(s, sendbuf, &recv, false, root);
+        coll_gather(s, sendbuf, &recv, root);
 }
 
 int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
@@ -198,11 +199,11 @@ static void scatter(struct schedule *s, struct buffer sendbuf, struct buffer rec
                                              .type = is_root ? sendbuf.type : recvbuf.type}))
         return;
     struct blocks send = {
-        .buf = (void *)sendbuf.base, .type = sendbuf.type, .count = sendbuf.count};
+        .buf = (void *)sendbuf.base, .type = sendbuf.type, .count = sendbuf.count, .uniform = true};
     if (comm_is_inter(s->view.comm))
         inter_scatter(s, &send, recvbuf, root);
     else
-        coll_scatter(s, &send, true, recvbuf, root);
+        coll_scatter(s, &send, recvbuf, root);
 }
 
 int mpi_scatter(const void *sendbuf, MPI_Count sendcount, struct datatype *sendtype, void *recvbuf,
@@ -254,7 +255,7 @@ static void scatterv(struct schedule *s, const void *sendbuf, struct intvec send
     if (comm_is_inter(s->view.comm))
         inter_scatter(s, &send, recvbuf, root);
     else
-        coll_scatter(s, &send, false, recvbuf, root);
+        coll_scatter(s, &send, recvbuf, root);
 }
 
 int mpi_scatterv(const void *sendbuf, struct intvec sendcounts, struct intvec displs,

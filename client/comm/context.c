@@ -50,7 +50,7 @@ void context_give_back(uint32_t id)
     if (id < COMM_CONTEXT_FIRST)
         return;
     context_here->used[index / IDS_PER_WORD] &= ~(UINT64_C(1) << index % IDS_PER_WORD);
-    shared_give_back(id);
+    node_give_back(id);
     vci_give_back(id);
 }
 
@@ -68,7 +68,7 @@ void context_init(void)
         return;
     context_here->ready = true;
     context_here->used[0] = 3;
-    shared_init();
+    node_init();
     comm_on_destroy(release_of);
 }
 
@@ -89,7 +89,7 @@ void context_offer(struct context_try *t)
         set_on_offer(t->word, true);
     t->vote[2] = t->vote[3] = 0;
     if (t->with_slot)
-        t->offered = t->vote[2] = shared_offer(&t->vote[3]);
+        t->offered = t->vote[2] = node_offer(&t->vote[3]);
 }
 
 void context_withdraw(struct context_try *t)
@@ -97,7 +97,7 @@ void context_withdraw(struct context_try *t)
     if (t->holds)
         set_on_offer(t->word, false);
     t->holds = false;
-    shared_withdraw(t->offered);
+    node_withdraw(t->offered);
     t->offered = 0;
 }
 
@@ -109,7 +109,7 @@ int context_settle(struct context_try *t)
         context_here->used[t->word] |= UINT64_C(1) << bit;
         t->id = (t->word * IDS_PER_WORD + bit) * ID_STEP;
         if (t->with_slot) {
-            shared_settle(t->vote[2], t->vote[3], t->id);
+            node_settle(t->vote[2], t->vote[3], t->id);
             vci_settle(t->vote[1], t->id);
         }
         return MPI_SUCCESS;

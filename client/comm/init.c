@@ -115,7 +115,7 @@ static int start(int level, const char *argv0)
         err = p2p_init();
     if (err)
         return err;
-    coll_init();
+    coll_init(select_algorithm);
     context_init();
     return make_world_and_self();
 }

@@ -54,6 +54,14 @@ static inline struct buffer buffer_like(struct buffer b, const void *base)
     return buffer_of(base, b.count, b.type);
 }
 
+/* Elements of a piece of up to `n_bytes` bytes, at least one; all if they are no more. */
+static inline MPI_Count buffer_elements(struct buffer b, MPI_Count n_bytes)
+{
+    if (b.count * b.type->size <= n_bytes)
+        return b.count;
+    return b.type->size < n_bytes ? n_bytes / b.type->size : 1;
+}
+
 /* Bytes of data. */
 static inline MPI_Count buffer_size(struct buffer b)
 {

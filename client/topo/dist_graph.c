@@ -307,8 +307,14 @@ static int deliver(struct comm *comm, const struct statement *st, bool to_source
         s.err = no_memory(total / 2);
     }
     struct datatype *int_type = datatype_predefined(MPI_INT);
-    send = (struct blocks){out, int_type, 0, intvec_of_count(n_out), intvec_of_count(at_out), NULL};
-    recv = (struct blocks){in, int_type, 0, intvec_of_count(n_in), intvec_of_count(at_in), NULL};
+    send = (struct blocks){.buf = out,
+                           .type = int_type,
+                           .counts = intvec_of_count(n_out),
+                           .displs = intvec_of_count(at_out)};
+    recv = (struct blocks){.buf = in,
+                           .type = int_type,
+                           .counts = intvec_of_count(n_in),
+                           .displs = intvec_of_count(at_in)};
     coll_alltoall(&s, &send, &recv);
     int err = schedule_end(&s);
     free(memory);

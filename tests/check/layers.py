@@ -21,7 +21,18 @@ SKIPPED = {'__pycache__', '.git', 'build', 'corpus'}
 CLIENT_BASE = ['base/', 'proto/', 'client/client', 'client/transport/']
 CLIENT_CORE = CLIENT_BASE + ['client/process/', 'client/object/', 'client/progress/', 'client/datatype/']
 CLIENT_P2P = CLIENT_CORE + ['client/p2p/']
+# The rooms of the collectives, from the bottom up. A collective of several nodes calls those of its parts (family/coll.h), which the
+# choice above gives an algorithm: through a pointer, so that no include runs back up.
 CLIENT_COLL = CLIENT_P2P + ['client/coll/']
+COLL_OP = CLIENT_CORE + ['client/coll/op/']
+COLL_TOPOLOGY = CLIENT_CORE + ['client/coll/topology/']
+COLL_NODE = CLIENT_P2P + ['client/coll/topology/shape', 'client/coll/node/']
+COLL_SCHEDULE = COLL_NODE + ['client/coll/op/', 'client/coll/schedule/']
+COLL_FAMILY = COLL_SCHEDULE + ['client/coll/family/']
+COLL_ALGORITHMS = COLL_FAMILY + ['client/coll/algorithms/']
+COLL_HIERARCHY = COLL_ALGORITHMS + ['client/coll/topology/', 'client/coll/hierarchy/']
+COLL_CHOICE = COLL_FAMILY + ['client/coll/topology/', 'client/coll/algorithms/algorithms', 'client/coll/choice/']
+COLL_INTER = COLL_HIERARCHY + ['client/coll/inter/']
 CLIENT_UPPER = CLIENT_COLL + ['client/comm/', 'client/rma/', 'client/io/']
 CLIENT_TOP = CLIENT_UPPER + ['client/topo/', 'client/tool/']
 DAEMON_NET = ['base/', 'proto/', 'daemon/net/']
@@ -72,6 +83,15 @@ MAY_INCLUDE = {
     'client/datatype/': CLIENT_CORE,
     'client/p2p/': CLIENT_P2P,
     'client/coll/': CLIENT_COLL,
+    'client/coll/op/': COLL_OP,
+    'client/coll/topology/': COLL_TOPOLOGY,
+    'client/coll/node/': COLL_NODE,
+    'client/coll/schedule/': COLL_SCHEDULE,
+    'client/coll/family/': COLL_FAMILY,
+    'client/coll/algorithms/': COLL_ALGORITHMS,
+    'client/coll/hierarchy/': COLL_HIERARCHY,
+    'client/coll/choice/': COLL_CHOICE,
+    'client/coll/inter/': COLL_INTER,
     'client/comm/': CLIENT_UPPER,
     'client/rma/': CLIENT_UPPER,
     'client/io/': CLIENT_UPPER,
@@ -210,6 +230,15 @@ def self_test():
         'proto/a.c': '#include "daemon/config.h"\n',
         'client/p2p/a.c': '#include "client/coll/family/coll.h"\n',
         'client/client.c': '#include "client/transport/transport.h"\n',
+        'client/coll/op/a.c': '#include "client/p2p/p2p.h"\n',
+        'client/coll/topology/a.c': '#include "client/coll/schedule/schedule.h"\n',
+        'client/coll/node/a.c': '#include "client/coll/schedule/schedule.h"\n',
+        'client/coll/schedule/a.c': '#include "client/coll/family/coll.h"\n',
+        'client/coll/family/a.c': '#include "client/coll/choice/select.h"\n',
+        'client/coll/algorithms/a.c': '#include "client/coll/topology/node_groups.h"\n',
+        'client/coll/hierarchy/a.c': '#include "client/coll/choice/rules.h"\n',
+        'client/coll/choice/a.c': '#include "client/coll/hierarchy/place.h"\n',
+        'client/coll/inter/a.c': '#include "client/coll/choice/select.h"\n',
         'client/transport/a.c': '#include "client/object/comm.h"\n',
         'client/object/a.c': '#include "daemon/config.h"\n',
         'daemon/net/a.c': '#include "daemon/channel/tx.h"\n',
@@ -246,6 +275,10 @@ def self_test():
         'daemon/status/b.c': '#include "daemon/jobs/manager.h"\n',
         'daemon/cluster/mesh_socket.c': '#include <event2/event.h>\n',
         'client/coll/a.c': '#include "client/p2p/p2p.h"\n#include "mpi.h"\n#include <string.h>\n',
+        'client/coll/schedule/b.c': '#include "client/coll/node/node.h"\n',
+        'client/coll/algorithms/b.c': '#include "client/coll/family/coll.h"\n#include "client/coll/algorithms/algorithms.h"\n',
+        'client/coll/hierarchy/b.c': '#include "client/coll/topology/node_tree.h"\n#include "client/coll/family/coll.h"\n',
+        'client/coll/choice/b.c': '#include "client/coll/algorithms/algorithms.h"\n',
         'daemon/net/net_ofi.c': '#include <rdma/fabric.h>\n',
         'daemon/channel/rx.c': '#include "daemon/channel/rx.h"\n#include "daemon/channel/send.h"\n#include "daemon/port/relay.h"\n',
         'daemon/spawner/b.c': '#include "proto/frame.h"\n#include "daemon/spawner/bind.h"\n',

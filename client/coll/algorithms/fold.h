@@ -9,7 +9,15 @@
 #ifndef MOTET_CLIENT_COLL_ALGORITHMS_FOLD_H
 #define MOTET_CLIENT_COLL_ALGORITHMS_FOLD_H
 
-#include "client/coll/family/coll.h"
+#include "client/coll/schedule/schedule.h"
+
+static inline int fold_pof2(int size) /* largest power of two <= size */
+{
+    int pof2 = 1;
+    while (pof2 <= size / 2)
+        pof2 *= 2;
+    return pof2;
+}
 
 struct fold {
     int pof2, rest; /* ranks that go on; ranks that sit out */
@@ -18,7 +26,7 @@ struct fold {
 
 static inline struct fold fold_of(const struct schedule *s)
 {
-    struct fold f = {.pof2 = coll_pof2(s->view.size)};
+    struct fold f = {.pof2 = fold_pof2(s->view.size)};
     f.rest = s->view.size - f.pof2;
     if (s->view.rank >= 2 * f.rest)
         f.rank = s->view.rank - f.rest;

@@ -4,46 +4,47 @@
  * per segment). Every rank publishes what others want of it and takes what it wants, so a rank
  * waits for the others at most once, whatever their number.
  */
-#include "client/coll/node/node.h"
+#include "client/coll/algorithms/algorithms.h"
+#include "client/coll/schedule/coll_comm.h"
 
 /* Of a broadcast: short enough for the reader to begin while the root still copies, and for the
  * second-level cache. */
-static MPI_Count segment_bytes(void)
+static MPI_Count shared_segment_bytes(void)
 {
-    MPI_Count most = shared_max_bytes();
+    MPI_Count most = node_max_bytes();
     return most < 64 * 1024 ? most : 64 * 1024;
 }
 
 /* Everybody shows an empty publication and looks for those of all others. One turn, p^2 reads of a
  * cache line on the node. */
-void shared_barrier(struct schedule *s)
+void barrier_shared(struct schedule *s)
 {
-    struct shared sh = shared_begin(s);
+    struct node_step step = schedule_take_step(s);
     int rank = s->view.rank, size = s->view.size;
-    schedule_put(s, &sh, buffer_of_bytes(NULL, 0), -1);
+    schedule_put(s, &step, buffer_of_bytes(NULL, 0), -1);
     for (int k = 1; k < size; k++)
-        schedule_await(s, &sh, (rank + k) % size);
-    schedule_finish(s, &sh);
+        schedule_await(s, &step, (rank + k) % size);
+    schedule_finish(s, &step);
 }
 
-static void bcast_part(struct schedule *s, struct buffer buf, int root)
+static void shared_bcast_part(struct schedule *s, struct buffer buf, int root)
 {
-    struct shared sh = shared_begin(s);
+    struct node_step step = schedule_take_step(s);
     if (s->view.rank == root)
-        schedule_put(s, &sh, buf, -1);
+        schedule_put(s, &step, buf, -1);
     else
-        schedule_get(s, &sh, root, SHARED_WHOLE, buf);
-    schedule_finish(s, &sh);
+        schedule_get(s, &step, root, SCHEDULE_WHOLE, buf);
+    schedule_finish(s, &step);
 }
 
 /* The root copies once, everybody else once, segment by segment; the root runs ahead as far as its
  * cell has room. */
-void shared_bcast(struct schedule *s, struct buffer buf, int root)
+void bcast_shared(struct schedule *s, struct buffer buf, int root)
 {
-    MPI_Count n_bytes = buffer_size(buf), segment = segment_bytes();
+    MPI_Count n_bytes = buffer_size(buf), segment = shared_segment_bytes();
     bool is_root = s->view.rank == root;
     if (n_bytes <= segment) {
-        bcast_part(s, buf, root);
+        shared_bcast_part(s, buf, root);
         return;
     }
     bool dense = datatype_is_run(buf.type, buf.count);
@@ -52,8 +53,8 @@ void shared_bcast(struct schedule *s, struct buffer buf, int root)
     if (!dense && is_root)
         schedule_copy(s, buf, buffer_of_bytes(bytes, n_bytes));
     for (MPI_Count at = 0; at < n_bytes; at += segment)
-        bcast_part(s, buffer_of_bytes(bytes + at, n_bytes - at < segment ? n_bytes - at : segment),
-                   root);
+        shared_bcast_part(
+            s, buffer_of_bytes(bytes + at, n_bytes - at < segment ? n_bytes - at : segment), root);
     if (!dense && !is_root)
         schedule_copy(s, buffer_of_bytes(bytes, n_bytes), buf);
 }
@@ -62,12 +63,12 @@ void shared_bcast(struct schedule *s, struct buffer buf, int root)
  * short blocks go through the cells, the others as messages, so that every rank chooses alike.
  * Half of what a publication for everybody could hold, and not more than what two copies through
  * the node's memory do as fast as one copy between processes. */
-static MPI_Count short_block(const struct schedule *s)
+static MPI_Count shared_short_block(const struct schedule *s)
 {
     struct coll_comm *c = s->view.map ? NULL : s->view.comm->coll;
     if (c && c->short_block > 0)
         return c->short_block;
-    MPI_Count limit = (shared_max_bytes() / s->view.size - (MPI_Count)sizeof(uint32_t)) / 2;
+    MPI_Count limit = (node_max_bytes() / s->view.size - (MPI_Count)sizeof(uint32_t)) / 2;
     limit = limit < 4096 ? limit : 4096;
     if (c)
         c->short_block = limit;
@@ -75,51 +76,50 @@ static MPI_Count short_block(const struct schedule *s)
 }
 
 /* Every other rank publishes for the root. */
-void shared_gather(struct schedule *s, struct buffer send, const struct blocks *recv, bool uniform,
-                   int root)
+void gather_shared(struct schedule *s, struct buffer send, const struct blocks *recv, int root)
 {
-    struct shared sh = shared_begin(s);
+    struct node_step step = schedule_take_step(s);
     int rank = s->view.rank, size = s->view.size;
-    MPI_Count most = uniform ? INT64_MAX : short_block(s);
+    MPI_Count most = recv->uniform ? INT64_MAX : shared_short_block(s);
     if (rank != root) {
         MPI_Count n = buffer_size(send);
         bool shows = n <= most;
         if (n > 0 && shows)
-            schedule_put(s, &sh, send, root);
-        schedule_finish(s, &sh);
+            schedule_put(s, &step, send, root);
+        schedule_finish(s, &step);
         if (!shows)
             schedule_send(s, send, root);
         return;
     }
     for (int i = 0; i < size; i++)
-        if (i != root && !uniform && blocks_bytes(recv, i) > most)
+        if (i != root && !recv->uniform && blocks_bytes(recv, i) > most)
             schedule_irecv(s, blocks_buffer(recv, i), i);
     if (send.base != MPI_IN_PLACE)
         schedule_copy(s, send, blocks_buffer(recv, root));
-    shared_look_ahead(s, &sh);
+    schedule_look_ahead(s, &step);
     for (int i = 0; i < size; i++) {
         MPI_Count n = blocks_bytes(recv, i);
         if (i != root && n > 0 && n <= most)
-            schedule_get(s, &sh, i, SHARED_WHOLE, blocks_buffer(recv, i));
+            schedule_get(s, &step, i, SCHEDULE_WHOLE, blocks_buffer(recv, i));
     }
-    schedule_finish(s, &sh);
+    schedule_finish(s, &step);
     schedule_wait(s);
 }
 
 /* Publishes a piece of `longest` bytes for each rank, with the block of no more bytes at its
  * beginning. */
-static void put_equal_pieces(struct schedule *s, const struct shared *sh, const struct blocks *send,
-                             MPI_Count longest)
+static void shared_put_equal_pieces(struct schedule *s, const struct node_step *step,
+                                    const struct blocks *send, MPI_Count longest)
 {
-    schedule_claim(s, sh, s->view.size * longest);
+    schedule_claim(s, step, s->view.size * longest);
     for (int i = 0; i < s->view.size; i++)
         if (i != s->view.rank)
             schedule_fill(s, i * longest, blocks_buffer(send, i));
-    schedule_publish(s, sh, -1);
+    schedule_publish(s, step, -1);
 }
 
 /* One block after the other, all of one length: one piece of memory. */
-static bool is_one_run(const struct blocks *send, int n)
+static bool shared_is_one_run(const struct blocks *send, int n)
 {
     if (send->types || !send->type->contiguous)
         return false;
@@ -135,22 +135,23 @@ static bool is_one_run(const struct blocks *send, int n)
 /* Publishes one rank's short blocks for everybody: as pieces of equal length where that is hardly
  * longer, so that a reader of a short block touches one cache line, else behind a table of where
  * each begins. */
-static void put_pieces(struct schedule *s, const struct shared *sh, const struct blocks *send)
+static void shared_put_pieces(struct schedule *s, const struct node_step *step,
+                              const struct blocks *send)
 {
     int size = s->view.size;
-    MPI_Count most = short_block(s), longest = 0, sum = 0;
+    MPI_Count most = shared_short_block(s), longest = 0, sum = 0;
     for (int i = 0; i < size; i++) {
         MPI_Count n = i == s->view.rank ? 0 : blocks_bytes(send, i);
         longest = n > longest ? n : longest;
         sum += n;
     }
-    if (longest <= most && is_one_run(send, size)) {
-        schedule_put(s, sh, buffer_of(blocks_at(send, 0), size * blocks_count(send, 0), send->type),
-                     -1);
+    if (longest <= most && shared_is_one_run(send, size)) {
+        schedule_put(s, step,
+                     buffer_of(blocks_at(send, 0), size * blocks_count(send, 0), send->type), -1);
         return;
     }
     if (longest <= most && size * longest <= sum + size * (MPI_Count)sizeof(uint32_t)) {
-        put_equal_pieces(s, sh, send, longest);
+        shared_put_equal_pieces(s, step, send, longest);
         return;
     }
     uint32_t *table = schedule_temp(s, (size_t)size * sizeof *table);
@@ -163,7 +164,7 @@ static void put_pieces(struct schedule *s, const struct shared *sh, const struct
         if (i != s->view.rank && n <= most)
             at += n;
     }
-    schedule_claim(s, sh,
+    schedule_claim(s, step,
                    at % size ? at : at + 1); /* an undivided length says that there is a table */
     schedule_fill(s, 0, buffer_of_bytes(table, (MPI_Count)((size_t)size * sizeof *table)));
     for (int i = 0; i < size; i++) {
@@ -171,33 +172,32 @@ static void put_pieces(struct schedule *s, const struct shared *sh, const struct
         if (i != s->view.rank && n > 0 && n <= most)
             schedule_fill(s, table[i], blocks_buffer(send, i));
     }
-    schedule_publish(s, sh, -1);
+    schedule_publish(s, step, -1);
 }
 
 /* The root publishes everybody's block. */
-void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform, struct buffer recv,
-                    int root)
+void scatter_shared(struct schedule *s, const struct blocks *send, struct buffer recv, int root)
 {
-    struct shared sh = shared_begin(s);
+    struct node_step step = schedule_take_step(s);
     int rank = s->view.rank, size = s->view.size;
-    MPI_Count most = uniform ? INT64_MAX : short_block(s);
+    MPI_Count most = send->uniform ? INT64_MAX : shared_short_block(s);
     if (rank != root) {
         MPI_Count n = buffer_size(recv);
         bool shown = n <= most;
         if (n > 0 && shown)
-            schedule_get(s, &sh, root, uniform ? rank * n : SHARED_PIECES(size), recv);
-        schedule_finish(s, &sh);
+            schedule_get(s, &step, root, send->uniform ? rank * n : SCHEDULE_PIECES(size), recv);
+        schedule_finish(s, &step);
         if (!shown)
             schedule_recv(s, recv, root);
         return;
     }
-    if (uniform)
-        schedule_put(s, &sh, buffer_of(send->buf, size * send->count, send->type), -1);
+    if (send->uniform)
+        schedule_put(s, &step, buffer_of(send->buf, size * send->count, send->type), -1);
     else
-        put_pieces(s, &sh, send);
-    schedule_finish(s, &sh);
+        shared_put_pieces(s, &step, send);
+    schedule_finish(s, &step);
     for (int i = 0; i < size; i++)
-        if (i != root && !uniform && blocks_bytes(send, i) > most)
+        if (i != root && !send->uniform && blocks_bytes(send, i) > most)
             schedule_isend(s, blocks_buffer(send, i), i);
     if (recv.base != MPI_IN_PLACE)
         schedule_copy(s, blocks_buffer(send, root), recv);
@@ -205,37 +205,37 @@ void shared_scatter(struct schedule *s, const struct blocks *send, bool uniform,
 }
 
 /* Everybody publishes the own block and takes all others. */
-void shared_allgather(struct schedule *s, const struct blocks *recv)
+void allgather_shared(struct schedule *s, const struct blocks *recv)
 {
-    struct shared sh = shared_begin(s);
+    struct node_step step = schedule_take_step(s);
     int rank = s->view.rank, size = s->view.size;
     if (blocks_bytes(recv, rank) > 0)
-        schedule_put(s, &sh, blocks_buffer(recv, rank), -1);
+        schedule_put(s, &step, blocks_buffer(recv, rank), -1);
     for (int k = 1; k < size; k++) {
         int from = (rank + k) % size;
         if (blocks_bytes(recv, from) > 0)
-            schedule_get(s, &sh, from, SHARED_WHOLE, blocks_buffer(recv, from));
+            schedule_get(s, &step, from, SCHEDULE_WHOLE, blocks_buffer(recv, from));
     }
-    schedule_finish(s, &sh);
+    schedule_finish(s, &step);
 }
 
 /* Everybody publishes all own blocks and takes the one for itself from each other rank; the long
  * blocks of the v and w forms travel as messages. */
-void shared_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv)
+void alltoall_shared(struct schedule *s, const struct blocks *send, const struct blocks *recv)
 {
-    struct shared sh = shared_begin(s);
+    struct node_step step = schedule_take_step(s);
     int rank = s->view.rank, size = s->view.size;
     bool regular = !recv->counts.base;
-    MPI_Count most = regular ? INT64_MAX : short_block(s);
+    MPI_Count most = regular ? INT64_MAX : shared_short_block(s);
     if (regular) {
-        schedule_put(s, &sh, buffer_of(send->buf, size * send->count, send->type), -1);
+        schedule_put(s, &step, buffer_of(send->buf, size * send->count, send->type), -1);
     } else {
         for (int k = 1; k < size; k++) {
             int from = (rank - k + size) % size;
             if (blocks_bytes(recv, from) > most)
                 schedule_irecv(s, blocks_buffer(recv, from), from);
         }
-        put_pieces(s, &sh, send);
+        shared_put_pieces(s, &step, send);
         for (int k = 1; k < size; k++) {
             int to = (rank + k) % size;
             if (blocks_bytes(send, to) > most)
@@ -247,9 +247,9 @@ void shared_alltoall(struct schedule *s, const struct blocks *send, const struct
         int from = (rank + k) % size;
         MPI_Count n = blocks_bytes(recv, from);
         if (n > 0 && n <= most)
-            schedule_get(s, &sh, from, regular ? rank * n : SHARED_PIECES(size),
+            schedule_get(s, &step, from, regular ? rank * n : SCHEDULE_PIECES(size),
                          blocks_buffer(recv, from));
     }
-    schedule_finish(s, &sh);
+    schedule_finish(s, &step);
     schedule_wait(s);
 }

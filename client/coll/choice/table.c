@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/choice/table.h"
 
+#include "client/coll/choice/name.h"
 #include "client/object/err.h"
 
 #include <jansson.h>
@@ -14,19 +15,20 @@
 #define MAX_RULES    1000 /* of one collective */
 
 /* What is being read, for messages. */
-struct place {
+struct table_spot {
     const char *file, *family;
     size_t rule;
 };
 
-static int refuse(const struct place *at, const char *what, const char *value, const char *expected)
+static int table_refuse(const struct table_spot *at, const char *what, const char *value,
+                        const char *expected)
 {
     return err_set(MPI_ERR_OTHER, "%s: rules.%s[%zu]: %s %s: expected %s", at->file, at->family,
                    at->rule, what, value, expected);
 }
 
-static int read_number(const struct place *at, const char *key, json_t *value, int64_t least,
-                       int64_t most, int64_t *ret_number)
+static int table_read_number(const struct table_spot *at, const char *key, json_t *value,
+                             int64_t least, int64_t most, int64_t *ret_number)
 {
     char expected[96];
     if (json_is_integer(value) && json_integer_value(value) >= least &&
@@ -36,18 +38,18 @@ static int read_number(const struct place *at, const char *key, json_t *value, i
     }
     snprintf(expected, sizeof expected, "a whole number from %lld to %lld", (long long)least,
              (long long)most);
-    return refuse(at, key, "has no such value", expected);
+    return table_refuse(at, key, "has no such value", expected);
 }
 
-static int read_shape(const struct place *at, json_t *value, enum select_shape *ret_shape)
+static int table_read_shape(const struct table_spot *at, json_t *value, enum rules_shape *ret_shape)
 {
     static const struct {
         const char *name;
-        enum select_shape shape;
-    } known[] = {{"any", SELECT_ANY_SHAPE},
-                 {"node", SELECT_ONE_NODE},
-                 {"nodes", SELECT_SEVERAL_NODES},
-                 {"networks", SELECT_SEVERAL_NETWORKS}};
+        enum rules_shape shape;
+    } known[] = {{"any", RULES_ANY_SHAPE},
+                 {"node", RULES_ONE_NODE},
+                 {"nodes", RULES_SEVERAL_NODES},
+                 {"networks", RULES_SEVERAL_NETWORKS}};
     const char *name = json_is_string(value) ? json_string_value(value) : "";
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(name, known[i].name) == 0) {
@@ -55,75 +57,80 @@ static int read_shape(const struct place *at, json_t *value, enum select_shape *
             return MPI_SUCCESS;
         }
     }
-    return refuse(at, "shape", name, "any, node, nodes or networks");
+    return table_refuse(at, "shape", name, "any, node, nodes or networks");
 }
 
-static int read_algorithm(const struct place *at, enum select_family family, json_t *value,
-                          enum select_name *ret_name)
+static int table_read_algorithm(const struct table_spot *at, enum coll_family family, json_t *value,
+                                enum algorithm_name *ret_name)
 {
     char names[256];
     const char *text = json_is_string(value) ? json_string_value(value) : "";
-    int name = select_name_of(family, text);
+    int name = name_find(family, text);
     if (name >= 0) {
-        *ret_name = (enum select_name)name;
+        *ret_name = (enum algorithm_name)name;
         return MPI_SUCCESS;
     }
-    select_list(family, names, sizeof names);
-    return refuse(at, "algorithm", text, names);
+    name_list(family, names, sizeof names);
+    return table_refuse(at, "algorithm", text, names);
 }
 
-static int read_rule(const struct place *at, enum select_family family, json_t *object,
-                     struct select_rule *rule)
+static int table_read_rule(const struct table_spot *at, enum coll_family family, json_t *object,
+                           struct rule *rule)
 {
     const char *key;
     json_t *value;
     bool has_algorithm = false;
     if (!json_is_object(object))
-        return refuse(at, "this", "is no rule", "an object");
-    *rule = (struct select_rule){
-        .max_bytes = INT64_MAX, .min_ranks = 1, .max_ranks = INT_MAX, .shape = SELECT_ANY_SHAPE};
+        return table_refuse(at, "this", "is no rule", "an object");
+    *rule = (struct rule){
+        .max_bytes = INT64_MAX, .min_ranks = 1, .max_ranks = INT_MAX, .shape = RULES_ANY_SHAPE};
     json_object_foreach(object, key, value) {
         int64_t number = 0;
         int err = MPI_SUCCESS;
         if (strcmp(key, "algorithm") == 0) {
-            err = read_algorithm(at, family, value, &rule->name);
+            err = table_read_algorithm(at, family, value, &rule->name);
             has_algorithm = true;
         } else if (strcmp(key, "max_bytes") == 0) {
-            err = read_number(at, key, value, 0, INT64_MAX, &number);
+            err = table_read_number(at, key, value, 0, INT64_MAX, &number);
             rule->max_bytes = number;
         } else if (strcmp(key, "min_ranks") == 0) {
-            err = read_number(at, key, value, 1, INT_MAX, &number);
+            err = table_read_number(at, key, value, 1, INT_MAX, &number);
             rule->min_ranks = (int)number;
         } else if (strcmp(key, "max_ranks") == 0) {
-            err = read_number(at, key, value, 1, INT_MAX, &number);
+            err = table_read_number(at, key, value, 1, INT_MAX, &number);
             rule->max_ranks = (int)number;
         } else if (strcmp(key, "shape") == 0) {
-            err = read_shape(at, value, &rule->shape);
+            err = table_read_shape(at, value, &rule->shape);
         } else {
-            err = refuse(at, "the key", key, "algorithm, max_bytes, min_ranks, max_ranks or shape");
+            err = table_refuse(at, "the key", key,
+                               "algorithm, max_bytes, min_ranks, max_ranks or shape");
         }
         if (err)
             return err;
     }
-    return has_algorithm ? MPI_SUCCESS : refuse(at, "this rule", "names nothing", "an algorithm");
+    return has_algorithm ? MPI_SUCCESS
+                         : table_refuse(at, "this rule", "names nothing", "an algorithm");
 }
 
-static int read_family(struct table *t, struct place *at, json_t *list)
+static int table_read_family(struct table *t, struct table_spot *at, json_t *list)
 {
-    int family = select_family_of(at->family);
-    if (family < 0)
-        return err_set(MPI_ERR_OTHER, "%s: rules.%s: there is no collective of this name", at->file,
-                       at->family);
+    int family = name_find_family(at->family);
+    if (family < 0) {
+        char known[256];
+        name_list_families(known, sizeof known);
+        return err_set(MPI_ERR_OTHER, "%s: rules.%s: there is no collective of this name (%s)",
+                       at->file, at->family, known);
+    }
     if (!json_is_array(list) || json_array_size(list) > MAX_RULES)
         return err_set(MPI_ERR_OTHER, "%s: rules.%s: expected an array of at most %d rules",
                        at->file, at->family, MAX_RULES);
     size_t n = json_array_size(list);
-    t->rules[family] = calloc(n + 1, sizeof(struct select_rule));
+    t->rules[family] = calloc(n + 1, sizeof(struct rule));
     if (!t->rules[family])
         return err_set(MPI_ERR_NO_MEM, "no memory for the rules of %s", at->file);
     for (at->rule = 0; at->rule < n; at->rule++) {
-        int err = read_rule(at, (enum select_family)family, json_array_get(list, at->rule),
-                            &t->rules[family][at->rule]);
+        int err = table_read_rule(at, (enum coll_family)family, json_array_get(list, at->rule),
+                                  &t->rules[family][at->rule]);
         if (err)
             return err;
     }
@@ -131,7 +138,7 @@ static int read_family(struct table *t, struct place *at, json_t *list)
     return MPI_SUCCESS;
 }
 
-static int read_table(struct table *t, const char *file, json_t *root)
+static int table_read(struct table *t, const char *file, json_t *root)
 {
     const char *key;
     json_t *value, *rules = json_object_get(root, "rules");
@@ -145,8 +152,8 @@ static int read_table(struct table *t, const char *file, json_t *root)
                            "%s: the key %s is unknown: expected version, rules or comment", file,
                            key);
     json_object_foreach(rules, key, value) {
-        struct place at = {.file = file, .family = key};
-        int err = read_family(t, &at, value);
+        struct table_spot at = {.file = file, .family = key};
+        int err = table_read_family(t, &at, value);
         if (err)
             return err;
     }
@@ -157,7 +164,7 @@ int table_load(struct table *t)
 {
     const char *file = getenv("MOTET_COLL_TABLE");
     json_error_t error;
-    for (int i = 0; i < SELECT_FAMILIES; i++)
+    for (int i = 0; i < COLL_FAMILIES; i++)
         free(t->rules[i]);
     *t = (struct table){0};
     if (!file || !*file) {
@@ -169,7 +176,7 @@ int table_load(struct table *t)
     if (!root)
         return err_set(MPI_ERR_OTHER, "%s:%d:%d: %s", file, error.line < 0 ? 0 : error.line,
                        error.column < 0 ? 0 : error.column, error.text);
-    int err = read_table(t, file, root);
+    int err = table_read(t, file, root);
     json_decref(root);
     return err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file that puts rules before the library's own choice of algorithms (select.c):
+ * The file that puts rules before the library's own choice of algorithms (rules.c):
  * MOTET_COLL_TABLE, or collectives.json in the configuration folder if there is one. Read once, at
  * MPI_Init.
  *
@@ -15,11 +15,11 @@
 #ifndef MOTET_CLIENT_COLL_CHOICE_TABLE_H
 #define MOTET_CLIENT_COLL_CHOICE_TABLE_H
 
-#include "client/coll/choice/select.h"
+#include "client/coll/choice/rules.h"
 
 struct table {
-    struct select_rule *rules[SELECT_FAMILIES];
-    int n[SELECT_FAMILIES];
+    struct rule *rules[COLL_FAMILIES];
+    int n[COLL_FAMILIES];
 };
 
 /* 0, also without any file, or MPI_ERR_OTHER or MPI_ERR_NO_MEM with a text. *t must be zeroed or an

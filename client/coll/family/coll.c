@@ -1,198 +1,180 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the collective engine keeps per communicator: the tags of its calls and the shape of the
- * cluster under it. */
 #include "client/coll/family/coll.h"
 
 #include "client/client.h"
-#include "client/coll/node/node.h"
 #include "client/coll/schedule/coll_request.h"
-#include "client/coll/topology/node_groups.h"
-#include "client/object/group.h"
-#include "client/process/job.h"
-#include "client/progress/calls.h"
-
-#include <stdlib.h>
-
-/* Blocking calls, nonblocking calls and persistent operations take turns in ranges of this many
- * tags each. A tag comes round after 16 Mi collectives on one communicator, long after its last
- * message is gone. */
-#define TAG_RANGE (1u << 24)
 
 struct coll_state {
-    bool ready;
+    coll_chooser *choose;
 };
 static struct coll_state coll_first;
 static struct coll_state *coll_here = &coll_first;
 CLIENT_PART(coll_here, coll_first);
 
-struct coll_comm *coll_comm_of(struct comm *comm)
+void coll_init(coll_chooser *choose)
 {
-    if (!comm->coll)
-        comm->coll = calloc(1, sizeof *comm->coll);
-    return comm->coll;
-}
-
-static int next_tag(struct comm *comm, enum coll_form form)
-{
-    struct coll_comm *c = coll_comm_of(comm);
-    if (!c)
-        return 0;
-    c->next_tag[form] = (c->next_tag[form] + 1) % TAG_RANGE;
-    calls_collective(comm, (enum calls_form)form, c->next_tag[form]);
-    return (int)(form * TAG_RANGE + c->next_tag[form]);
-}
-
-int coll_next_tag(struct comm *comm)
-{
-    return next_tag(comm, COLL_BLOCKING);
-}
-
-int coll_next_nonblocking_tag(struct comm *comm)
-{
-    return next_tag(comm, COLL_NONBLOCKING);
-}
-
-int coll_next_persistent_tag(struct comm *comm)
-{
-    return next_tag(comm, COLL_PERSISTENT);
-}
-
-int coll_next_check_tag(struct comm *comm)
-{
-    struct coll_comm *c = coll_comm_of(comm);
-    if (!c)
-        return 0;
-    c->next_check = (c->next_check + 1) % TAG_RANGE;
-    return (int)(COLL_FORMS * TAG_RANGE + c->next_check);
-}
-
-enum coll_form coll_form_of(int tag)
-{
-    uint32_t form = (uint32_t)tag / TAG_RANGE;
-    return form < COLL_FORMS ? (enum coll_form)form : COLL_FORMS;
-}
-
-uint32_t coll_sequence_of(int tag)
-{
-    return (uint32_t)tag % TAG_RANGE;
-}
-
-static void free_shape(struct coll_comm *c)
-{
-    levels_free(c->nodes);
-    levels_free(c->networks);
-    free(c->leaders);
-    free(c->node_of);
-    free(c->members);
-    c->nodes = c->networks = NULL;
-    c->leaders = c->node_of = c->members = NULL;
-    c->shaped = false;
-}
-
-static void release_comm(struct comm *comm)
-{
-    struct coll_comm *c = comm->coll;
-    if (!c)
+    if (coll_here->choose)
         return;
-    comm->coll = NULL;
-    shared_close(c);
-    if (c->remote)
-        free_shape(c->remote);
-    free(c->remote);
-    free_shape(c);
-    free(c);
-}
-
-/* Fills node_of and leaders. Nodes are numbered as they appear; `seen` maps job node to that
- * number. */
-static bool number_nodes(struct coll_comm *c, const struct group *group)
-{
-    int max_node = 0;
-    for (int i = 0; i < group->size; i++) {
-        int node = job_node_of(group->procs[i]);
-        if (node > max_node)
-            max_node = node;
-    }
-    int *seen = malloc(((size_t)max_node + 1) * sizeof(int));
-    if (!seen)
-        return false;
-    for (int i = 0; i <= max_node; i++)
-        seen[i] = -1;
-    int previous = -1;
-    c->n_nodes = 0;
-    c->in_order = true;
-    for (int i = 0; i < group->size; i++) {
-        int node = job_node_of(group->procs[i]);
-        if (seen[node] < 0) {
-            c->leaders[c->n_nodes] = i;
-            seen[node] = c->n_nodes++;
-        } else if (seen[node] != previous) {
-            c->in_order = false;
-        }
-        previous = c->node_of[i] = seen[node];
-    }
-    free(seen);
-    return true;
-}
-
-static void collect_members(struct coll_comm *c, const struct comm *comm)
-{
-    int mine = c->node_of[comm->rank];
-    c->n_members = 0;
-    for (int i = 0; i < comm->size; i++) {
-        if (c->node_of[i] != mine)
-            continue;
-        if (i == comm->rank)
-            c->my_member = c->n_members;
-        c->members[c->n_members++] = i;
-    }
-}
-
-/* False: no memory. */
-static bool find_shape(struct coll_comm *c, const struct group *group)
-{
-    size_t n = (size_t)group->size;
-    c->leaders = malloc(n * sizeof(int));
-    c->node_of = malloc(n * sizeof(int));
-    c->members = malloc(n * sizeof(int));
-    c->shaped = c->leaders && c->node_of && c->members && number_nodes(c, group);
-    if (c->shaped && c->n_nodes > 1) {
-        c->nodes = levels_new(c, group, false);
-        c->networks = levels_new(c, group, true);
-        c->shaped = c->nodes && c->networks;
-    }
-    if (!c->shaped)
-        free_shape(c);
-    return c->shaped;
-}
-
-struct coll_comm *coll_shape_of(struct comm *comm)
-{
-    struct coll_comm *c = coll_comm_of(comm);
-    if (!c || c->shaped)
-        return c;
-    if (!find_shape(c, comm->group))
-        return NULL;
-    collect_members(c, comm);
-    return c;
-}
-
-const struct coll_comm *coll_remote_shape_of(struct comm *comm)
-{
-    struct coll_comm *c = coll_comm_of(comm);
-    if (!c)
-        return NULL;
-    if (!c->remote)
-        c->remote = calloc(1, sizeof *c->remote);
-    return c->remote && (c->remote->shaped || find_shape(c->remote, comm->remote_group)) ? c->remote
-                                                                                         : NULL;
-}
-
-void coll_init(void)
-{
-    if (coll_here->ready)
-        return;
-    coll_here->ready = true;
-    comm_on_destroy(release_comm);
+    coll_here->choose = choose;
+    comm_on_destroy(coll_release);
     coll_request_init();
+}
+
+/* Short calls within a node do without the rules: there every nanosecond counts. */
+static inline const struct algorithm *coll_choose(enum coll_family family, const struct schedule *s,
+                                                  MPI_Count n_bytes, bool regular)
+{
+    const struct coll_comm *c = s->view.comm->coll;
+    if (__builtin_expect(c && c->quick, 1)) {
+        const struct coll_quick *quick = &c->quick[family];
+        if (n_bytes <= quick->most && !s->view.map && schedule_has_steps(s))
+            return quick->algorithm;
+    }
+    return coll_here->choose(family, s, n_bytes, regular);
+}
+
+void coll_barrier(struct schedule *s)
+{
+    if (s->view.size > 1)
+        coll_choose(COLL_BARRIER, s, 0, true)->barrier(s);
+}
+
+void coll_bcast(struct schedule *s, struct buffer buf, int root)
+{
+    MPI_Count n_bytes = buffer_size(buf);
+    if (s->view.size > 1 && n_bytes > 0)
+        coll_choose(COLL_BCAST, s, n_bytes, true)->bcast(s, buf, root);
+}
+
+void coll_gather(struct schedule *s, struct buffer send, const struct blocks *recv, int root)
+{
+    MPI_Count n_bytes = 0;
+    if (recv->uniform) {
+        n_bytes = send.base == MPI_IN_PLACE ? blocks_bytes(recv, root) : buffer_size(send);
+        if (n_bytes == 0)
+            return;
+    }
+    coll_choose(COLL_GATHER, s, n_bytes, recv->uniform)->gather(s, send, recv, root);
+}
+
+void coll_scatter(struct schedule *s, const struct blocks *send, struct buffer recv, int root)
+{
+    MPI_Count n_bytes = 0;
+    if (send->uniform) {
+        n_bytes = recv.base == MPI_IN_PLACE ? blocks_bytes(send, root) : buffer_size(recv);
+        if (n_bytes == 0)
+            return;
+    }
+    coll_choose(COLL_SCATTER, s, n_bytes, send->uniform)->scatter(s, send, recv, root);
+}
+
+/* Every rank knows every block's size. */
+void coll_allgather(struct schedule *s, struct buffer send, const struct blocks *recv)
+{
+    int size = s->view.size;
+    if (send.base != MPI_IN_PLACE)
+        schedule_copy(s, send, blocks_buffer(recv, s->view.rank));
+    MPI_Count n_bytes = blocks_first(recv, size) * recv->type->size;
+    if (size > 1 && n_bytes > 0)
+        coll_choose(COLL_ALLGATHER, s, n_bytes, !recv->counts.base)->allgather(s, recv);
+}
+
+/* In place: what leaves is packed aside first. Fills *ret_send with dense blocks of bytes. */
+static void coll_set_aside(struct schedule *s, const struct blocks *recv, struct blocks *ret_send)
+{
+    int size = s->view.size;
+    MPI_Count *counts = schedule_temp(s, (size_t)size * sizeof(MPI_Count));
+    MPI_Count *displs = schedule_temp(s, (size_t)size * sizeof(MPI_Count));
+    if (s->broken)
+        return;
+    MPI_Count total = 0;
+    for (int i = 0; i < size; i++) {
+        counts[i] = blocks_bytes(recv, i);
+        displs[i] = total;
+        total += counts[i];
+    }
+    unsigned char *packed = schedule_temp(s, (size_t)total);
+    if (s->broken)
+        return;
+    for (int i = 0; i < size; i++)
+        schedule_copy(s, blocks_buffer(recv, i), buffer_of_bytes(packed + displs[i], counts[i]));
+    *ret_send = (struct blocks){.buf = packed, .type = datatype_predefined(MPI_BYTE)};
+    if (recv->counts.base) {
+        ret_send->counts = intvec_of_count(counts);
+        ret_send->displs = intvec_of_count(displs);
+    } else {
+        ret_send->count = counts[0];
+    }
+}
+
+void coll_alltoall(struct schedule *s, const struct blocks *send, const struct blocks *recv)
+{
+    bool regular = !recv->counts.base;
+    MPI_Count block_bytes = regular ? recv->count * recv->type->size : 0;
+    struct blocks aside;
+    if (regular && block_bytes == 0)
+        return;
+    if (!send) {
+        coll_set_aside(s, recv, &aside);
+        if (s->broken)
+            return;
+        send = &aside;
+    }
+    coll_choose(COLL_ALLTOALL, s, block_bytes, regular)->alltoall(s, send, recv);
+}
+
+/* Where the operand lies; alone, it is the result. */
+static const void *coll_operand(struct schedule *s, const void *send, struct buffer recv)
+{
+    if (send == MPI_IN_PLACE)
+        send = recv.base;
+    if (recv.count > 0 && s->view.size == 1)
+        schedule_copy(s, buffer_like(recv, send), recv);
+    return send;
+}
+
+void coll_reduce(struct schedule *s, const void *send, struct buffer recv, struct op *op, int root)
+{
+    send = coll_operand(s, send, recv);
+    if (recv.count > 0 && s->view.size > 1)
+        coll_choose(COLL_REDUCE, s, buffer_size(recv), op->commutative)
+            ->reduce(s, send, recv, op, root);
+}
+
+void coll_allreduce(struct schedule *s, const void *send, struct buffer recv, struct op *op)
+{
+    send = coll_operand(s, send, recv);
+    if (recv.count > 0 && s->view.size > 1)
+        coll_choose(COLL_ALLREDUCE, s, buffer_size(recv), op->commutative)
+            ->allreduce(s, send, recv, op);
+}
+
+void coll_reduce_scatter(struct schedule *s, const void *send, void *recv,
+                         const struct blocks *counts, struct op *op)
+{
+    struct buffer all = buffer_of(recv, blocks_first(counts, s->view.size), counts->type);
+    send = coll_operand(s, send, all);
+    if (all.count > 0 && s->view.size > 1)
+        coll_choose(COLL_REDUCE_SCATTER, s, buffer_size(all), op->commutative)
+            ->reduce_scatter(s, send, recv, counts, op);
+}
+
+static void coll_scan_of(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                         bool inclusive)
+{
+    if (send == MPI_IN_PLACE)
+        send = recv.base;
+    if (recv.count > 0)
+        coll_choose(COLL_SCAN, s, buffer_size(recv), op->commutative)
+            ->scan(s, send, recv, op, inclusive);
+}
+
+void coll_scan(struct schedule *s, const void *send, struct buffer recv, struct op *op)
+{
+    coll_scan_of(s, send, recv, op, true);
+}
+
+void coll_exscan(struct schedule *s, const void *send, struct buffer recv, struct op *op)
+{
+    coll_scan_of(s, send, recv, op, false);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/hierarchy/chain.h"
 
-#include "client/coll/topology/node_tree.h"
+#include "client/coll/hierarchy/tree.h"
 
 /* Short enough that a chain fills quickly, long against the time that two distant ranks take to
  * agree on a transfer. */
@@ -73,9 +73,9 @@ static void sort(const int *distance, int n_nodes, int *count, int *sorted)
 static bool find_edges(struct schedule *s, const struct node_tree *tree, int my_node,
                        struct chain_plan *f)
 {
-    const struct coll_comm *c = tree->shape;
+    const struct shape *c = tree->shape;
     int n_children, parent = tree->parent[my_node],
-                    *children = node_tree_children(s, tree, my_node, &n_children);
+                    *children = tree_children(s, tree, my_node, &n_children);
     f->edges = schedule_temp(s, ((size_t)n_children + 1) * sizeof(struct edge));
     if (s->broken)
         return false;
@@ -95,19 +95,20 @@ static MPI_Count n_segments(MPI_Count n, MPI_Count segment)
     return n > segment ? (n + segment - 1) / segment : 1;
 }
 
-static bool plan(struct schedule *s, struct levels *levels, const struct chain_blocks *blocks,
+static bool plan(struct schedule *s, struct node_groups *groups, const struct chain_blocks *blocks,
                  const struct datatype *type, struct chain_plan *ret_plan)
 {
     struct chain_plan *f = ret_plan;
     struct node_tree tree;
     *f = (struct chain_plan){0};
-    int n_nodes = levels->shape->n_nodes, my_node = levels->shape->node_of[s->view.rank];
+    int n_nodes = groups->shape->n_nodes, my_node = groups->shape->node_of[s->view.rank];
     int *ints = schedule_temp(s, (4 * (size_t)n_nodes + 1) * sizeof(int));
     int *distance = ints, *behind = ints + n_nodes, *sorted = ints + 2 * n_nodes,
         *count = ints + 3 * n_nodes;
     MPI_Count segment = type->size < SEGMENT_BYTES ? SEGMENT_BYTES / type->size : 1, n_items = 0;
     if (!ints ||
-        !node_tree_of_chains(s, levels, levels->nodes[levels->first[levels->centre]], &tree) ||
+        !tree_of(s, groups, groups->nodes[groups->first[groups->centre]], NODE_TREE_CHAINS,
+                 &tree) ||
         !find_edges(s, &tree, my_node, f))
         return false;
     measure(&tree, f, my_node, distance, behind);
@@ -148,11 +149,11 @@ static bool plan(struct schedule *s, struct levels *levels, const struct chain_b
 
 /* What is wanted comes before it is passed on: an item is one place behind its place on the edge
  * that brings it, or more, as the own node's are before it. */
-void chain_allgather(struct schedule *s, struct levels *levels, unsigned char *packed,
+void chain_allgather(struct schedule *s, struct node_groups *groups, unsigned char *packed,
                      const struct chain_blocks *blocks)
 {
     struct chain_plan f;
-    if (!plan(s, levels, blocks, datatype_predefined(MPI_BYTE), &f))
+    if (!plan(s, groups, blocks, datatype_predefined(MPI_BYTE), &f))
         return;
     for (int step = -AHEAD; step < f.n_steps; step++) {
         for (int i = 0; i < f.n_edges; i++) {
@@ -178,12 +179,12 @@ void chain_allgather(struct schedule *s, struct levels *levels, unsigned char *p
 
 /* The same steps from the last one to the first, what was sent received and what was received sent:
  * what an item takes with it has come in steps before. */
-void chain_reduce_scatter(struct schedule *s, struct levels *levels, void *acc,
+void chain_reduce_scatter(struct schedule *s, struct node_groups *groups, void *acc,
                           const struct chain_blocks *blocks, struct datatype *type, struct op *op)
 {
     struct chain_plan f;
     MPI_Count longest = 0;
-    if (!plan(s, levels, blocks, type, &f))
+    if (!plan(s, groups, blocks, type, &f))
         return;
     for (int i = 0; i < f.n_items; i++)
         longest = f.items[i].n > longest ? f.items[i].n : longest;

@@ -22,11 +22,11 @@ struct chain_blocks {
 };
 
 /* Called on the leaders of all nodes. The own node's block is in its place. */
-void chain_allgather(struct schedule *s, struct levels *levels, unsigned char *packed,
+void chain_allgather(struct schedule *s, struct node_groups *groups, unsigned char *packed,
                      const struct chain_blocks *blocks);
 /* acc: this node's operands for all blocks; then its own block is the result. The operation
  * commutes. */
-void chain_reduce_scatter(struct schedule *s, struct levels *levels, void *acc,
+void chain_reduce_scatter(struct schedule *s, struct node_groups *groups, void *acc,
                           const struct chain_blocks *blocks, struct datatype *type, struct op *op);
 
 #endif

@@ -1,125 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/hierarchy/hierarchy.h"
 
-#include "client/coll/algorithms/algorithms.h"
 #include "client/coll/hierarchy/noncommutative.h"
 #include "client/coll/hierarchy/pipeline.h"
-
-#include <string.h>
 
 /* Long payloads travel in pieces, so that a group receives one while the next group already has the
  * one before: a chain of g networks takes the time of one and g - 1 pieces. Long against the time
  * that two distant ranks take to agree on a transfer. */
 #define SEGMENT_BYTES (256 << 10)
-
-/* ---- the place of a rank ---- */
-
-int place_entry_node(const struct place *p, int group)
-{
-    if (p->tree->parent[group] >= 0)
-        return p->tree->edge[group].to;
-    if (p->root >= 0)
-        return p->root_node;
-    if (p->levels->n_groups == 1)
-        return p->levels->nodes[0];
-    return p->tree->edge[p->tree->peer >= 0 ? p->tree->peer : p->tree->order[1]].from;
-}
-
-int place_below(const struct place *p, int group)
-{
-    return place_leader_of(p, p->tree->edge[group].to);
-}
-
-/* The nearest one, or the root if it is as near. */
-int place_node_above(const struct place *p, int group)
-{
-    const struct levels_edge *edge = &p->tree->edge[group];
-    int parent = p->tree->parent[group];
-    if (group == p->partner)
-        return place_entry_node(p, parent);
-    if (p->root >= 0 && p->tree->parent[parent] < 0 && edge->from != p->root_node &&
-        levels_gateways(p->levels, p->root_node, edge->to) == edge->gateways)
-        return p->root_node;
-    return edge->from;
-}
-
-int place_above(const struct place *p, int group)
-{
-    return place_leader_of(p, place_node_above(p, group));
-}
-
-bool place_has_child(const struct place *p, int group)
-{
-    return place_leads(p) && p->tree->parent[group] == p->my_group && group != p->partner &&
-           place_node_above(p, group) == p->my_node;
-}
-
-bool place_find(struct schedule *s, struct levels *levels, int root, enum levels_load load,
-                struct place *ret_place)
-{
-    struct comm *comm = s->view.comm;
-    const struct coll_comm *c = levels->shape;
-    int my_node = c->node_of[comm->rank], root_node = root < 0 ? -1 : c->node_of[root];
-    int group = levels->group_of[my_node], first = levels->first[group],
-        n = levels->first[group + 1] - first;
-    const struct levels_tree *tree =
-        levels_tree_of(levels, root < 0 ? levels->centre : levels->group_of[root_node], load);
-    int *leaders = levels->leaders + first;
-    if (root >= 0 && levels->group_of[root_node] == group && c->leaders[root_node] != root) {
-        leaders = schedule_temp(s, (size_t)n * sizeof(int));
-        if (leaders)
-            memcpy(leaders, levels->leaders + first, (size_t)n * sizeof(int));
-    }
-    if (!tree)
-        schedule_no_memory(s);
-    if (s->broken)
-        return false;
-    *ret_place = (struct place){
-        .levels = levels,
-        .tree = tree,
-        .whole = s->view,
-        .node = {.comm = comm, .rank = c->my_member, .size = c->n_members, .map = c->members},
-        .group = {.comm = comm, .rank = -1, .size = n, .map = leaders},
-        .my_group = group,
-        .my_node = my_node,
-        .root = root,
-        .root_node = root_node,
-        .partner = -1,
-    };
-    int entry = place_entry_node(ret_place, group);
-    for (int i = 0; i < n; i++) {
-        int node = levels->nodes[first + i];
-        if (node == root_node)
-            leaders[i] = root;
-        if (node == entry)
-            ret_place->entry = i;
-        if (leaders[i] == comm->rank)
-            ret_place->group.rank = i;
-    }
-    int leader = place_leader_of(ret_place, my_node);
-    for (int i = 0; i < c->n_members; i++)
-        if (c->members[i] == leader)
-            ret_place->node_leader = i;
-    return true;
-}
-
-/* Two groups that lead to equally far ends meet as equals: one crossing less than by way of a
- * root. */
-static void place_meet_as_equals(struct place *p)
-{
-    p->partner = p->tree->peer;
-}
-
-/* Rank that the entries of the two groups that meet as equals exchange with; -1 on all other
- * ranks. */
-static int hierarchy_partner(const struct place *p)
-{
-    if (p->partner < 0 || !place_is_entry(p))
-        return -1;
-    if (p->my_group == p->partner)
-        return place_above(p, p->partner);
-    return p->tree->parent[p->my_group] < 0 ? place_below(p, p->partner) : -1;
-}
 
 /* ---- barrier ---- */
 
@@ -153,7 +41,7 @@ static void hierarchy_let_go(struct schedule *s, int top)
  * equals. */
 static void hierarchy_barrier_of_leaders(struct schedule *s, const struct place *p)
 {
-    int n_groups = p->levels->n_groups, partner = hierarchy_partner(p);
+    int n_groups = p->groups->n_groups, partner = place_partner(p);
     if (n_groups == 1) {
         schedule_enter(s, p->group);
         coll_barrier(s);
@@ -179,10 +67,10 @@ static void hierarchy_barrier_of_leaders(struct schedule *s, const struct place 
             schedule_send(s, buffer_of_bytes(NULL, 0), place_below(p, g));
 }
 
-void hierarchy_barrier(struct schedule *s, struct levels *levels)
+static void hierarchy_barrier(struct schedule *s, struct node_groups *groups)
 {
     struct place p;
-    if (!place_find(s, levels, -1, LEVELS_PAYLOAD, &p))
+    if (!place_find(s, groups, -1, GROUP_TREE_PAYLOAD, &p))
         return;
     place_meet_as_equals(&p);
     schedule_enter(s, p.node);
@@ -194,20 +82,27 @@ void hierarchy_barrier(struct schedule *s, struct levels *levels)
     schedule_leave(s, p.whole);
 }
 
+void barrier_nodes(struct schedule *s)
+{
+    hierarchy_barrier(s, hierarchy_nodes(s));
+}
+
+void barrier_networks(struct schedule *s)
+{
+    hierarchy_barrier(s, hierarchy_networks(s));
+}
+
 /* ---- broadcast ---- */
 
 /* Elements of a piece. */
-static MPI_Count hierarchy_piece(const struct levels *l, MPI_Count count,
-                                 const struct datatype *type)
+static MPI_Count hierarchy_piece(const struct node_groups *l, struct buffer buf)
 {
-    if (l->n_groups == 1 || count * type->size <= SEGMENT_BYTES)
-        return count;
-    return type->size < SEGMENT_BYTES ? SEGMENT_BYTES / type->size : 1;
+    return l->n_groups == 1 ? buf.count : buffer_elements(buf, SEGMENT_BYTES);
 }
 
 static void hierarchy_send_down(struct schedule *s, const struct place *p, struct buffer buf)
 {
-    for (int g = 0; g < p->levels->n_groups; g++)
+    for (int g = 0; g < p->groups->n_groups; g++)
         if (place_has_child(p, g))
             schedule_isend(s, buf, place_below(p, g));
 }
@@ -237,18 +132,29 @@ static void hierarchy_pass_down(struct schedule *s, const struct place *p, struc
 
 /* Along the tree, piece by piece. Each border: n beta in one direction; height (alpha + piece beta)
  * until the farthest group begins. */
-void hierarchy_bcast(struct schedule *s, struct levels *levels, struct buffer buf, int root)
+static void hierarchy_bcast(struct schedule *s, struct node_groups *groups, struct buffer buf,
+                            int root)
 {
     struct place p;
-    if (!place_find(s, levels, root, LEVELS_PAYLOAD, &p))
+    if (!place_find(s, groups, root, GROUP_TREE_PAYLOAD, &p))
         return;
-    if (pipeline_suits(levels, buf.count, buf.type)) {
+    if (pipeline_suits(groups, buf)) {
         pipeline_bcast(s, &p, buf);
         return;
     }
-    MPI_Count piece = hierarchy_piece(levels, buf.count, buf.type);
+    MPI_Count piece = hierarchy_piece(groups, buf);
     for (MPI_Count at = 0; at < buf.count; at += piece)
         hierarchy_pass_down(s, &p, buffer_piece(buf, at, piece));
+}
+
+void bcast_nodes(struct schedule *s, struct buffer buf, int root)
+{
+    hierarchy_bcast(s, hierarchy_nodes(s), buf, root);
+}
+
+void bcast_networks(struct schedule *s, struct buffer buf, int root)
+{
+    hierarchy_bcast(s, hierarchy_networks(s), buf, root);
 }
 
 /* ---- reductions ---- */
@@ -262,7 +168,7 @@ static void hierarchy_pass_up(struct schedule *s, const struct place *p, const v
     schedule_enter(s, p->node);
     coll_reduce(s, stays ? MPI_IN_PLACE : send, acc, op, p->node_leader);
     schedule_enter(s, p->whole);
-    for (int g = 0; g < p->levels->n_groups; g++) {
+    for (int g = 0; g < p->groups->n_groups; g++) {
         if (!place_has_child(p, g))
             continue;
         schedule_recv(s, buffer_like(acc, other), place_below(p, g));
@@ -277,25 +183,25 @@ static void hierarchy_pass_up(struct schedule *s, const struct place *p, const v
 }
 
 /* Along the tree towards the root, piece by piece. Each border: n beta in one direction. */
-void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *send,
-                      struct buffer recv, struct op *op, int root)
+static void hierarchy_reduce(struct schedule *s, struct node_groups *groups, const void *send,
+                             struct buffer recv, struct op *op, int root)
 {
     struct place p;
     if (!op->commutative) {
-        noncommutative_reduce(s, levels, send, recv, op, root);
+        noncommutative_reduce(s, groups, send, recv, op, root);
         return;
     }
-    if (!place_find(s, levels, root, LEVELS_PAYLOAD, &p))
+    if (!place_find(s, groups, root, GROUP_TREE_PAYLOAD, &p))
         return;
-    if (pipeline_suits(levels, recv.count, recv.type)) {
+    if (pipeline_suits(groups, recv)) {
         pipeline_reduce(s, &p, send, recv, op);
         return;
     }
-    MPI_Count piece = hierarchy_piece(levels, recv.count, recv.type);
+    MPI_Count piece = hierarchy_piece(groups, recv);
     bool is_root = p.whole.rank == root;
     void *acc = is_root || !place_leads(&p) ? NULL : schedule_temp_typed(s, piece, recv.type);
     void *other =
-        place_leads(&p) && levels->n_groups > 1 ? schedule_temp_typed(s, piece, recv.type) : NULL;
+        place_leads(&p) && groups->n_groups > 1 ? schedule_temp_typed(s, piece, recv.type) : NULL;
     for (MPI_Count at = 0; at < recv.count; at += piece) {
         struct buffer part = buffer_piece(recv, at, piece);
         hierarchy_pass_up(s, &p, datatype_at(recv.type, send, at),
@@ -303,12 +209,23 @@ void hierarchy_reduce(struct schedule *s, struct levels *levels, const void *sen
     }
 }
 
+void reduce_nodes(struct schedule *s, const void *send, struct buffer recv, struct op *op, int root)
+{
+    hierarchy_reduce(s, hierarchy_nodes(s), send, recv, op, root);
+}
+
+void reduce_networks(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                     int root)
+{
+    hierarchy_reduce(s, hierarchy_networks(s), send, recv, op, root);
+}
+
 /* Two halves of the groups have a result each; their entries exchange and combine them in one
  * order, so that both compute the same bits. */
 static void hierarchy_meet(struct schedule *s, const struct place *p, struct buffer acc,
                            void *other, struct op *op)
 {
-    int partner = hierarchy_partner(p);
+    int partner = place_partner(p);
     if (partner < 0)
         return;
     schedule_sendrecv(s, acc, partner, buffer_like(acc, other), partner);
@@ -325,8 +242,7 @@ static void hierarchy_meet(struct schedule *s, const struct place *p, struct buf
 static void hierarchy_allreduce_in_groups(struct schedule *s, const struct place *p,
                                           const void *send, struct buffer recv, struct op *op)
 {
-    MPI_Count piece = hierarchy_piece(p->levels, recv.count, recv.type),
-              lag = 2 * p->tree->height * piece;
+    MPI_Count piece = hierarchy_piece(p->groups, recv), lag = 2 * p->tree->height * piece;
     void *other = place_leads(p) ? schedule_temp_typed(s, piece, recv.type) : NULL;
     for (MPI_Count at = 0; at < recv.count + lag; at += piece) {
         if (at < recv.count) {
@@ -355,22 +271,32 @@ static void hierarchy_allreduce_of_nodes(struct schedule *s, const struct place 
     schedule_leave(s, p->whole);
 }
 
-void hierarchy_allreduce(struct schedule *s, struct levels *levels, const void *send,
-                         struct buffer recv, struct op *op)
+static void hierarchy_allreduce(struct schedule *s, struct node_groups *groups, const void *send,
+                                struct buffer recv, struct op *op)
 {
     struct place p;
-    if (!op->commutative && (levels->n_groups > 1 || !levels->in_order)) {
-        noncommutative_allreduce(s, levels, send, recv, op);
+    if (!op->commutative && (groups->n_groups > 1 || !groups->in_order)) {
+        noncommutative_allreduce(s, groups, send, recv, op);
         return;
     }
-    if (!place_find(s, levels, -1, LEVELS_PAYLOAD, &p))
+    if (!place_find(s, groups, -1, GROUP_TREE_PAYLOAD, &p))
         return;
-    if (levels->n_groups == 1) {
+    if (groups->n_groups == 1) {
         hierarchy_allreduce_of_nodes(s, &p, send, recv, op);
-    } else if (pipeline_suits(levels, recv.count, recv.type)) {
+    } else if (pipeline_suits(groups, recv)) {
         pipeline_allreduce(s, &p, send, recv, op);
     } else {
         place_meet_as_equals(&p);
         hierarchy_allreduce_in_groups(s, &p, send, recv, op);
     }
+}
+
+void allreduce_nodes(struct schedule *s, const void *send, struct buffer recv, struct op *op)
+{
+    hierarchy_allreduce(s, hierarchy_nodes(s), send, recv, op);
+}
+
+void allreduce_networks(struct schedule *s, const void *send, struct buffer recv, struct op *op)
+{
+    hierarchy_allreduce(s, hierarchy_networks(s), send, recv, op);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/hierarchy/noncommutative.h"
 
-#include "client/coll/topology/node_tree.h"
+#include "client/coll/hierarchy/hierarchy.h"
+#include "client/coll/hierarchy/tree.h"
 #include "client/object/group.h"
 #include "client/process/job.h"
 
@@ -68,7 +69,7 @@ static void find_owners(const struct noncommutative *o, int *owner)
 /* `in_order`: else operands are combined as they come, and everything is one run. */
 static bool find_runs(struct schedule *s, struct noncommutative *o, int size, bool in_order)
 {
-    const struct coll_comm *c = o->tree.shape;
+    const struct shape *c = o->tree.shape;
     size_t n_owners = (size_t)o->n_children + 1;
     int *owner = schedule_temp(s, (size_t)c->n_nodes * sizeof(int)), n_parts = 0, before = -1;
     struct runs *t = &o->runs;
@@ -111,24 +112,22 @@ static bool find_runs(struct schedule *s, struct noncommutative *o, int size, bo
 }
 
 /* Pieces are of one length everywhere: all know how many runs the nodes have together. */
-static MPI_Count piece_of(const struct noncommutative *o, MPI_Count count,
-                          const struct datatype *type, int size, bool in_order, int depth)
+static MPI_Count noncommutative_piece(const struct noncommutative *o, struct buffer buf, int size,
+                                      bool in_order, int depth)
 {
     const int *node_of = o->tree.shape->node_of;
-    MPI_Count n_runs = 1, n_bytes;
+    MPI_Count n_runs = 1;
     for (int r = 1; in_order && r < size; r++)
         n_runs += node_of[r] != node_of[r - 1];
-    n_bytes = KEPT_BYTES / depth / n_runs < PIECE_BYTES ? KEPT_BYTES / depth / n_runs : PIECE_BYTES;
-    if (count * type->size <= n_bytes)
-        return count;
-    return type->size < n_bytes ? n_bytes / type->size : 1;
+    MPI_Count kept = KEPT_BYTES / depth / n_runs;
+    return buffer_elements(buf, kept < PIECE_BYTES ? kept : PIECE_BYTES);
 }
 
 /* What follows from the tree: the place of this rank in it. `parent_above`: of a top. */
 static bool find_place(struct schedule *s, struct noncommutative *o, int parent_above,
                        bool in_order)
 {
-    const struct coll_comm *c = o->tree.shape;
+    const struct shape *c = o->tree.shape;
     int up = o->tree.parent[o->my_node];
     if (up >= 0)
         o->above = o->whole;
@@ -136,27 +135,27 @@ static bool find_place(struct schedule *s, struct noncommutative *o, int parent_
     for (int i = 0; i < o->node.size; i++)
         if (c->members[i] == o->leaders[o->my_node])
             o->leader = i;
-    o->children = node_tree_children(s, &o->tree, o->my_node, &o->n_children);
+    o->children = tree_children(s, &o->tree, o->my_node, &o->n_children);
     return o->children && find_runs(s, o, o->whole.size, in_order);
 }
 
-static struct schedule_view view_of_node(const struct comm *comm, const struct coll_comm *c)
+static struct schedule_view view_of_node(const struct comm *comm, const struct shape *c)
 {
     return (struct schedule_view){
         .comm = (struct comm *)comm, .rank = c->my_member, .size = c->n_members, .map = c->members};
 }
 
-/* Over the whole communicator; root -1: the top is the levels' centre. */
-static bool find_within(struct schedule *s, struct levels *levels, int root,
+/* Over the whole communicator; root -1: the top is the groups' centre. */
+static bool find_within(struct schedule *s, struct node_groups *groups, int root,
                         struct noncommutative *ret_place)
 {
     struct noncommutative *o = ret_place;
-    const struct coll_comm *c = levels->shape;
-    int top = root < 0 ? levels->nodes[levels->first[levels->centre]] : c->node_of[root];
+    const struct shape *c = groups->shape;
+    int top = root < 0 ? groups->nodes[groups->first[groups->centre]] : c->node_of[root];
     *o = (struct noncommutative){
         .whole = s->view, .leaders = c->leaders, .my_node = c->node_of[s->view.rank]};
     o->node = view_of_node(s->view.comm, c);
-    if (!node_tree_of_root(s, levels, top, &o->tree))
+    if (!tree_of(s, groups, top, NODE_TREE_HALVES, &o->tree))
         return false;
     if (root >= 0 && c->leaders[top] != root) {
         int *leaders = schedule_temp(s, (size_t)c->n_nodes * sizeof(int));
@@ -268,13 +267,13 @@ static bool next_part(const struct noncommutative *o, int *i, int *at)
 static void collect(struct schedule *s, const struct noncommutative *o, const void *send,
                     struct buffer own, struct op *op)
 {
-    struct blocks blocks = {.buf = own.base, .type = own.type, .count = own.count};
+    struct blocks blocks = {.buf = own.base, .type = own.type, .count = own.count, .uniform = true};
     int n_own = o->runs.n_of[0];
     schedule_enter(s, o->node);
     if (n_own == 1)
         coll_reduce(s, send, own, op, o->leader);
     else if (n_own == o->node.size)
-        coll_gather(s, buffer_like(own, send), &blocks, true, o->leader);
+        coll_gather(s, buffer_like(own, send), &blocks, o->leader);
     for (int i = -1, at = 0; n_own > 1 && n_own < o->node.size && next_part(o, &i, &at);) {
         const struct part *part = &o->runs.parts[i];
         struct schedule_view run = view_of_part(o, part, at);
@@ -317,14 +316,14 @@ static void pass_up(struct schedule *s, const struct noncommutative *o, const st
 
 /* ---- reduce and allreduce ---- */
 
-void noncommutative_reduce(struct schedule *s, struct levels *levels, const void *send,
+void noncommutative_reduce(struct schedule *s, struct node_groups *groups, const void *send,
                            struct buffer recv, struct op *op, int root)
 {
     struct noncommutative o;
     struct kept k;
-    if (!find_within(s, levels, root, &o))
+    if (!find_within(s, groups, root, &o))
         return;
-    MPI_Count piece = piece_of(&o, recv.count, recv.type, o.whole.size, true, 2);
+    MPI_Count piece = noncommutative_piece(&o, recv, o.whole.size, true, 2);
     if (!keep(s, &o, piece, recv.type, &k))
         return;
     for (MPI_Count at = 0; at < recv.count; at += piece)
@@ -345,14 +344,14 @@ static void pass_down(struct schedule *s, const struct noncommutative *o, struct
 }
 
 /* The pieces go down behind those going up. */
-void noncommutative_allreduce(struct schedule *s, struct levels *levels, const void *send,
+void noncommutative_allreduce(struct schedule *s, struct node_groups *groups, const void *send,
                               struct buffer recv, struct op *op)
 {
     struct noncommutative o;
     struct kept k;
-    if (!find_within(s, levels, -1, &o))
+    if (!find_within(s, groups, -1, &o))
         return;
-    MPI_Count piece = piece_of(&o, recv.count, recv.type, o.whole.size, true, 2),
+    MPI_Count piece = noncommutative_piece(&o, recv, o.whole.size, true, 2),
               lag = 2 * o.tree.height * piece;
     if (!keep(s, &o, piece, recv.type, &k))
         return;
@@ -397,8 +396,9 @@ static void scan_runs(struct schedule *s, const struct noncommutative *o, const 
     int n_own = o->runs.n_of[0];
     schedule_enter(s, o->node);
     if (n_own > 1 && n_own == o->node.size) {
-        struct blocks blocks = {.buf = c->kept.own, .type = recv.type, .count = recv.count};
-        coll_gather(s, buffer_like(recv, send), &blocks, true, o->leader);
+        struct blocks blocks = {
+            .buf = c->kept.own, .type = recv.type, .count = recv.count, .uniform = true};
+        coll_gather(s, buffer_like(recv, send), &blocks, o->leader);
         if (inclusive)
             schedule_copy(s, buffer_like(recv, send), recv);
         schedule_leave(s, o->whole);
@@ -498,8 +498,9 @@ static bool hand_out(struct schedule *s, const struct noncommutative *o, const s
     bool given = false;
     schedule_enter(s, o->node);
     if (n_own > 1 && n_own == o->node.size) {
-        struct blocks blocks = {.buf = leads(o) ? c->given[0] : NULL, .type = type, .count = n};
-        coll_scatter(s, &blocks, true, buffer_of(c->prefix, n, type), o->leader);
+        struct blocks blocks = {
+            .buf = leads(o) ? c->given[0] : NULL, .type = type, .count = n, .uniform = true};
+        coll_scatter(s, &blocks, buffer_of(c->prefix, n, type), o->leader);
         schedule_leave(s, o->whole);
         return o->whole.rank > 0;
     }
@@ -558,15 +559,15 @@ static void scan_down(struct schedule *s, const struct noncommutative *o, const 
     schedule_wait(s);
 }
 
-void noncommutative_scan(struct schedule *s, struct levels *levels, const void *send,
-                         struct buffer recv, struct op *op, bool inclusive)
+static void noncommutative_scan(struct schedule *s, struct node_groups *groups, const void *send,
+                                struct buffer recv, struct op *op, bool inclusive)
 {
     struct noncommutative o;
     struct scan scans[SCAN_DEPTH];
-    if (!find_within(s, levels, -1, &o))
+    if (!find_within(s, groups, -1, &o))
         return;
     /* What a node keeps of a piece: its parts and what it gives for them, its runs. */
-    MPI_Count piece = piece_of(&o, recv.count, recv.type, o.whole.size, true, 3 * SCAN_DEPTH),
+    MPI_Count piece = noncommutative_piece(&o, recv, o.whole.size, true, 3 * SCAN_DEPTH),
               n_pieces = (recv.count + piece - 1) / piece;
     int depth = n_pieces < SCAN_DEPTH ? (int)n_pieces : SCAN_DEPTH;
     for (int i = 0; i < depth; i++)
@@ -583,23 +584,35 @@ void noncommutative_scan(struct schedule *s, struct levels *levels, const void *
     }
 }
 
+void scan_nodes(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                bool inclusive)
+{
+    noncommutative_scan(s, hierarchy_nodes(s), send, recv, op, inclusive);
+}
+
+void scan_networks(struct schedule *s, const void *send, struct buffer recv, struct op *op,
+                   bool inclusive)
+{
+    noncommutative_scan(s, hierarchy_networks(s), send, recv, op, inclusive);
+}
+
 /* ---- between the groups of an intercommunicator ---- */
 
 void noncommutative_reduce_across(struct schedule *s, struct buffer send, struct op *op, int root)
 {
     struct schedule_view inter = s->view;
     struct comm *local = inter.comm->local_comm;
-    const struct coll_comm *c = coll_shape_of(local);
+    const struct shape *c = coll_shape_of(local);
     int job_node = job_node_of(inter.comm->remote_group->procs[root]);
     struct noncommutative o = {.above = inter,
                                .whole = {.comm = local, .rank = local->rank, .size = local->size}};
     struct kept k;
-    if (!node_tree_from(s, c, job_node, &o.tree))
+    if (!tree_from(s, c, job_node, &o.tree))
         return;
     o.node = view_of_node(local, c);
     o.leaders = c->leaders;
     o.my_node = c->node_of[local->rank];
-    MPI_Count piece = piece_of(&o, send.count, send.type, local->size, !op->commutative, 2);
+    MPI_Count piece = noncommutative_piece(&o, send, local->size, !op->commutative, 2);
     if (!find_place(s, &o, root, !op->commutative) || !keep(s, &o, piece, send.type, &k))
         return;
     for (MPI_Count at = 0; at < send.count; at += piece) {
@@ -611,16 +624,16 @@ void noncommutative_reduce_across(struct schedule *s, struct buffer send, struct
 
 void noncommutative_take_across(struct schedule *s, struct buffer recv, struct op *op)
 {
-    const struct coll_comm *c = coll_remote_shape_of(s->view.comm);
+    const struct shape *c = coll_remote_shape_of(s->view.comm);
     int job_node = job_node_of(s->view.comm->group->procs[s->view.rank]),
         n_remote = comm_remote_size(s->view.comm);
     struct noncommutative o = {.whole = s->view, .my_node = -1, .parent = -1};
     struct kept k;
-    if (!node_tree_from(s, c, job_node, &o.tree))
+    if (!tree_from(s, c, job_node, &o.tree))
         return;
     o.leaders = c->leaders;
-    MPI_Count piece = piece_of(&o, recv.count, recv.type, n_remote, !op->commutative, 2);
-    o.children = node_tree_children(s, &o.tree, NODE_TREE_TOP, &o.n_children);
+    MPI_Count piece = noncommutative_piece(&o, recv, n_remote, !op->commutative, 2);
+    o.children = tree_children(s, &o.tree, NODE_TREE_TOP, &o.n_children);
     if (!o.children || !find_runs(s, &o, n_remote, !op->commutative) ||
         !keep(s, &o, piece, recv.type, &k))
         return;

@@ -23,14 +23,11 @@
 #include "client/coll/family/coll.h"
 #include "client/coll/topology/node_groups.h"
 
-/* The levels are those of the schedule's communicator, over all of which it runs. */
-void noncommutative_reduce(struct schedule *s, struct levels *levels, const void *send,
+/* The groups are those of the schedule's communicator, over all of which it runs. */
+void noncommutative_reduce(struct schedule *s, struct node_groups *groups, const void *send,
                            struct buffer recv, struct op *op, int root);
-void noncommutative_allreduce(struct schedule *s, struct levels *levels, const void *send,
+void noncommutative_allreduce(struct schedule *s, struct node_groups *groups, const void *send,
                               struct buffer recv, struct op *op);
-void noncommutative_scan(struct schedule *s, struct levels *levels, const void *send,
-                         struct buffer recv, struct op *op, bool inclusive);
-
 /* From all ranks of this side of an intercommunicator to a rank of the other one, and what that one
  * does. */
 void noncommutative_reduce_across(struct schedule *s, struct buffer send, struct op *op, int root);

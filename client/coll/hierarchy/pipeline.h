@@ -5,10 +5,10 @@
 #ifndef MOTET_CLIENT_COLL_HIERARCHY_PIPELINE_H
 #define MOTET_CLIENT_COLL_HIERARCHY_PIPELINE_H
 
-#include "client/coll/hierarchy/hierarchy.h"
+#include "client/coll/hierarchy/place.h"
 
 /* Is the payload long enough for the number of nodes? The same answer on all ranks. */
-bool pipeline_suits(const struct levels *l, MPI_Count count, const struct datatype *type);
+bool pipeline_suits(const struct node_groups *l, struct buffer buf);
 
 /* In place is resolved; operations must commute. The root is the place's. */
 void pipeline_bcast(struct schedule *s, const struct place *p, struct buffer buf);

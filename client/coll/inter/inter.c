@@ -2,7 +2,7 @@
 #include "client/coll/inter/inter.h"
 
 #include "client/coll/hierarchy/noncommutative.h"
-#include "client/coll/topology/node_tree.h"
+#include "client/coll/hierarchy/tree.h"
 #include "client/object/group.h"
 #include "client/process/job.h"
 
@@ -25,13 +25,6 @@ static int remote_size(const struct schedule *s)
 /* A long payload goes on in pieces, while its next ones come. */
 #define PIECE_BYTES (256 << 10)
 
-static MPI_Count piece_of(MPI_Count count, const struct datatype *type)
-{
-    if (count * type->size <= PIECE_BYTES)
-        return count;
-    return type->size < PIECE_BYTES ? PIECE_BYTES / type->size : 1;
-}
-
 /* Of the other group: who takes what comes from a node. */
 struct tops {
     int n, *ranks;
@@ -39,11 +32,11 @@ struct tops {
 
 static bool find_tops(struct schedule *s, int job_node, struct tops *ret_tops)
 {
-    const struct coll_comm *c = coll_remote_shape_of(s->view.comm);
+    const struct shape *c = coll_remote_shape_of(s->view.comm);
     struct node_tree tree;
-    if (!node_tree_from(s, c, job_node, &tree))
+    if (!tree_from(s, c, job_node, &tree))
         return false;
-    ret_tops->ranks = node_tree_children(s, &tree, NODE_TREE_TOP, &ret_tops->n);
+    ret_tops->ranks = tree_children(s, &tree, NODE_TREE_TOP, &ret_tops->n);
     for (int i = 0; i < ret_tops->n; i++)
         ret_tops->ranks[i] = c->leaders[ret_tops->ranks[i]];
     return !s->broken;
@@ -64,7 +57,7 @@ static void isend_to_tops(struct schedule *s, const struct tops *tops, struct bu
 /* The place of a rank in the tree along which its group hands on what comes from the other one. */
 struct spread {
     struct schedule_view inter, local, node;
-    const struct coll_comm *shape;
+    const struct shape *shape;
     bool leads;
     int leader, parent; /* place in `node`; in `local`, -1: the source itself */
     int n_children, *children;
@@ -74,9 +67,9 @@ static bool find_spread(struct schedule *s, int job_node, struct spread *ret_spr
 {
     struct schedule_view inter = s->view;
     struct comm *local = inter.comm->local_comm;
-    const struct coll_comm *c = coll_shape_of(local);
+    const struct shape *c = coll_shape_of(local);
     struct node_tree tree;
-    if (!node_tree_from(s, c, job_node, &tree))
+    if (!tree_from(s, c, job_node, &tree))
         return false;
     struct spread *p = ret_spread;
     *p = (struct spread){.inter = inter,
@@ -87,7 +80,7 @@ static bool find_spread(struct schedule *s, int job_node, struct spread *ret_spr
     int my_node = c->node_of[local->rank], above = tree.parent[my_node];
     p->leads = c->leaders[my_node] == local->rank; /* the lowest rank: the first member */
     p->parent = above < 0 ? -1 : c->leaders[above];
-    p->children = node_tree_children(s, &tree, my_node, &p->n_children);
+    p->children = tree_children(s, &tree, my_node, &p->n_children);
     return p->children != NULL;
 }
 
@@ -108,7 +101,7 @@ static void exchange(struct schedule *s, const struct tops *tops, const void *se
                      struct buffer recv)
 {
     int job_node = job_node_of(s->view.comm->remote_group->procs[source]);
-    MPI_Count piece = piece_of(recv.count, recv.type);
+    MPI_Count piece = buffer_elements(recv, PIECE_BYTES);
     struct spread p;
     if (!find_spread(s, job_node, &p))
         return;
@@ -129,7 +122,7 @@ static void exchange(struct schedule *s, const struct tops *tops, const void *se
 void inter_bcast(struct schedule *s, struct buffer buf, int root)
 {
     struct tops tops;
-    MPI_Count piece = piece_of(buf.count, buf.type);
+    MPI_Count piece = buffer_elements(buf, PIECE_BYTES);
     if (root == MPI_PROC_NULL || buffer_size(buf) == 0)
         return;
     if (root != MPI_ROOT) {
@@ -198,7 +191,7 @@ static bool same_networks(int job_node_a, int job_node_b)
     return true;
 }
 
-static bool find_places(struct schedule *s, const struct coll_comm *c, const struct group *group,
+static bool find_places(struct schedule *s, const struct shape *c, const struct group *group,
                         struct places *ret_places)
 {
     int *ints = schedule_temp(s, 2 * (size_t)c->n_nodes * sizeof(int));
@@ -219,7 +212,7 @@ static bool find_places(struct schedule *s, const struct coll_comm *c, const str
 
 /* Where the blocks of the other group lie while they travel: place by place, dense. */
 struct packing {
-    const struct coll_comm *sources;
+    const struct shape *sources;
     struct places places;
     unsigned char *bytes;
     MPI_Count *at; /* [remote ranks] */
@@ -291,7 +284,7 @@ static bool open_stream(struct schedule *s, const struct blocks *recv, const str
 void inter_allgather(struct schedule *s, struct buffer send, const struct blocks *recv)
 {
     struct comm *comm = s->view.comm;
-    const struct coll_comm *own = coll_shape_of(comm->local_comm);
+    const struct shape *own = coll_shape_of(comm->local_comm);
     struct packing k;
     struct places places;
     struct tops tops;
@@ -353,13 +346,12 @@ void inter_reduce(struct schedule *s, const void *send, struct buffer recv, stru
 
 /* The rank of a group that has its result: on the node that is nearest to the other group's rank
  * 0. */
-static int speaker_of(const struct coll_comm *c, const struct group *group,
-                      const struct group *other)
+static int speaker_of(const struct shape *c, const struct group *group, const struct group *other)
 {
     int to = job_node_of(other->procs[0]), best = 0, least = JOB_APART + 1;
     for (int i = 0; i < c->n_nodes; i++) {
         int from = job_node_of(group->procs[c->leaders[i]]),
-            gateways = from == to ? -1 : levels_gateways_of_job(from, to);
+            gateways = from == to ? -1 : node_groups_gateways_of_job(from, to);
         if (gateways < least) {
             least = gateways;
             best = i;
@@ -378,8 +370,7 @@ static bool reduce_locally(struct schedule *s, struct buffer send, struct op *op
                            struct results *ret_results)
 {
     struct comm *comm = s->view.comm;
-    const struct coll_comm *own = coll_shape_of(comm->local_comm),
-                           *other = coll_remote_shape_of(comm);
+    const struct shape *own = coll_shape_of(comm->local_comm), *other = coll_remote_shape_of(comm);
     if (!own || !other) {
         schedule_no_memory(s);
         return false;
@@ -421,7 +412,7 @@ void inter_barrier(struct schedule *s)
 static void scatter_below(struct schedule *s, const struct node_tree *tree,
                           const struct blocks *result, void *recv)
 {
-    const struct coll_comm *c = tree->shape;
+    const struct shape *c = tree->shape;
     int rank = s->view.rank, *top = schedule_temp(s, (size_t)c->n_nodes * sizeof(int));
     if (!top)
         return;
@@ -465,7 +456,7 @@ void inter_reduce_scatter(struct schedule *s, const void *send, void *recv,
     if (s->view.rank == r.own && find_tops(s, own_job_node(s), &tops))
         isend_to_tops(s, &tops, buffer_of(r.own_result, count, type));
     job_node = job_node_of(comm->remote_group->procs[r.other]);
-    if (!node_tree_from(s, coll_shape_of(comm->local_comm), job_node, &tree))
+    if (!tree_from(s, coll_shape_of(comm->local_comm), job_node, &tree))
         return;
     struct blocks result = *counts;
     int my_node = tree.shape->node_of[s->view.rank];

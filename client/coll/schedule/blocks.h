@@ -23,6 +23,8 @@ struct blocks {
     struct intvec
         displs; /* base NULL: dense, in the order of the ranks (reduce_scatter, regular) */
     const MPI_Datatype *types; /* w form, or NULL */
+    bool
+        uniform; /* gather and scatter, on all ranks: every rank knows the sizes, which are equal */
 };
 
 static inline MPI_Count blocks_count(const struct blocks *b, int i)

@@ -2,8 +2,7 @@
 #include "client/coll/schedule/coll_request.h"
 
 #include "client/client.h"
-#include "client/coll/family/coll.h"
-#include "client/coll/node/node.h"
+#include "client/coll/schedule/coll_comm.h"
 #include "client/object/err.h"
 #include "client/progress/async.h"
 #include "client/progress/calls.h"
@@ -27,7 +26,7 @@ static struct coll_request_state coll_request_first;
 static struct coll_request_state *coll_request_here = &coll_request_first;
 CLIENT_PART(coll_request_here, coll_request_first);
 
-static void leave_list(struct coll_request *r)
+static void coll_request_leave(struct coll_request *r)
 {
     if (r->previous)
         r->previous->next = r->next;
@@ -40,7 +39,7 @@ static void leave_list(struct coll_request *r)
     async_end();
 }
 
-static int poll_running(void)
+static int coll_request_poll(void)
 {
     int n_done = 0;
     struct coll_request *next;
@@ -50,17 +49,17 @@ static int poll_running(void)
         next = r->next; /* a step may have polled, and so ended others */
         n_done += done || r->schedule->next_step != at;
         if (done) {
-            leave_list(r);
+            coll_request_leave(r);
             request_complete(&r->request, schedule_result(r->schedule));
         }
     }
     return n_done;
 }
 
-/* What the operations of this rank wait for in the cells. */
-static enum progress_news news(void)
+/* What the operations of this rank wait for in the exchange. */
+static enum progress_news coll_request_news(void)
 {
-    enum progress_news most = shared_news();
+    enum progress_news most = node_news();
     for (const struct coll_request *r = coll_request_here->running; r && most != PROGRESS_NEWS;
          r = r->next) {
         enum progress_news one = schedule_news(r->schedule);
@@ -69,7 +68,7 @@ static enum progress_news news(void)
     return most;
 }
 
-static void destroy(struct request *request)
+static void coll_request_destroy(struct request *request)
 {
     struct coll_request *r = (struct coll_request *)request;
     schedule_free(r->schedule);
@@ -77,7 +76,7 @@ static void destroy(struct request *request)
 }
 
 /* Runs the first steps at once, so that messages leave and short operations may already be over. */
-static int start(struct request *request)
+static int coll_request_begin(struct request *request)
 {
     struct coll_request *r = (struct coll_request *)request;
     schedule_rewind(r->schedule);
@@ -101,10 +100,11 @@ static int start(struct request *request)
     return MPI_SUCCESS;
 }
 
-static const struct request_ops nonblocking_ops = {.destroy = destroy};
-static const struct request_ops persistent_ops = {.destroy = destroy, .start = start};
+static const struct request_ops nonblocking_ops = {.destroy = coll_request_destroy};
+static const struct request_ops persistent_ops = {.destroy = coll_request_destroy,
+                                                  .start = coll_request_begin};
 
-static int make(struct schedule *s, bool persistent, struct coll_request **ret_request)
+static int coll_request_new(struct schedule *s, bool persistent, struct coll_request **ret_request)
 {
     int err = s ? s->err
                 : err_set(MPI_ERR_NO_MEM, "no memory for the schedule of a collective operation");
@@ -126,17 +126,17 @@ static int make(struct schedule *s, bool persistent, struct coll_request **ret_r
 int coll_request_start(struct schedule *s, struct request **ret_request)
 {
     struct coll_request *r;
-    int err = make(s, false, &r);
+    int err = coll_request_new(s, false, &r);
     if (err)
         return err;
     *ret_request = &r->request;
-    return request_publish(start(&r->request), ret_request);
+    return request_publish(coll_request_begin(&r->request), ret_request);
 }
 
 int coll_request_persist(struct schedule *s, struct request **ret_request)
 {
     struct coll_request *r;
-    int err = make(s, true, &r);
+    int err = coll_request_new(s, true, &r);
     if (err)
         return err;
     *ret_request = &r->request;
@@ -145,6 +145,6 @@ int coll_request_persist(struct schedule *s, struct request **ret_request)
 
 void coll_request_init(void)
 {
-    progress_register(poll_running, &coll_request_here->n_running, false);
-    progress_on_sleep(news);
+    progress_register(coll_request_poll, &coll_request_here->n_running, false);
+    progress_on_sleep(coll_request_news);
 }

@@ -18,6 +18,7 @@
 #ifndef MOTET_CLIENT_COLL_SCHEDULE_SCHEDULE_H
 #define MOTET_CLIENT_COLL_SCHEDULE_SCHEDULE_H
 
+#include "client/coll/node/node.h"
 #include "client/coll/op/op.h"
 #include "client/datatype/buffer.h"
 #include "client/object/comm.h"
@@ -28,11 +29,10 @@
 #include <stddef.h>
 
 /* Scratch and pending requests that a blocking collective has without malloc. 16 requests: a linear
- * cells among 9 ranks. 1 KiB: the two operands of a latency-bound reduction. */
+ * exchange among 9 ranks. 1 KiB: the two operands of a latency-bound reduction. */
 #define SCHEDULE_INLINE_PENDING 16
 #define SCHEDULE_SCRATCH_BYTES  1024
 
-struct cells;
 struct queue_record;
 struct schedule_step;
 struct schedule_temp;
@@ -60,7 +60,7 @@ struct schedule {
     struct request **pending;
     struct schedule_temp *temps;
     size_t scratch_used;
-    unsigned char *place; /* claimed for the publication that is being filled */
+    unsigned char *claimed; /* room for the publication that is being filled */
 
     /* mode recorded; the array of requests above is used while it runs */
     struct comm *owner;
@@ -68,7 +68,7 @@ struct schedule {
     int n_steps, max_steps;
     int n_posts;   /* send and receive steps since the last full wait while recording */
     int next_step; /* where the run stands */
-    struct queue_record *record; /* shows what it waits for in the cells, or NULL */
+    struct queue_record *record; /* shows what it waits for in the exchange, or NULL */
     bool advancing;              /* guards against progress called from within a step */
 
     struct request *inline_pending[SCHEDULE_INLINE_PENDING];
@@ -90,7 +90,7 @@ void schedule_free(struct schedule *s); /* NULL is fine */
  * after errors). schedule_rewind makes it ready for the next start of a persistent collective. */
 bool schedule_advance(struct schedule *s);
 void schedule_rewind(struct schedule *s);
-/* What a recorded schedule that does not advance waits for in the cells: the answer to
+/* What a recorded schedule that does not advance waits for in the exchange: the answer to
  * progress_on_sleep. */
 enum progress_news schedule_news(struct schedule *s);
 
@@ -122,45 +122,45 @@ void schedule_copy(struct schedule *s, struct buffer src, struct buffer dst);
 /* inout[i] = in[i] op inout[i]: `in` is the operand of the lower ranks. */
 void schedule_reduce(struct schedule *s, const void *in, struct buffer inout, struct op *op);
 
-/* ---- the cells of a node (client/transport/cells.h); members are ranks of the view, `sh` is
- * one step of it
- * ---- */
+/* ---- the memory of the node (node/node.h); members are ranks of the view, `at` is one step ----
+ */
 
-struct shared {
-    struct cells *cells;
-    uint64_t step;
-    struct comm *comm;
-    int tag;
-};
+/* Have the ranks of the view a row of steps? The same answer on all of them. */
+bool schedule_has_steps(const struct schedule *s);
+/* The next step of the view's row. */
+struct node_step schedule_take_step(const struct schedule *s);
+/* Hides the latency of looking at all members' publications one after the other: for the step after
+ * this one. */
+void schedule_look_ahead(const struct schedule *s, const struct node_step *at);
 
 /* A publication: room for n_bytes, filled piece by piece (nothing else may come in between), then
  * shown to all members or to one. */
-void schedule_claim(struct schedule *s, const struct shared *sh, MPI_Count n_bytes);
+void schedule_claim(struct schedule *s, const struct node_step *at, MPI_Count n_bytes);
 void schedule_fill(struct schedule *s, MPI_Count off, struct buffer buf);
-void schedule_publish(struct schedule *s, const struct shared *sh, int to);
+void schedule_publish(struct schedule *s, const struct node_step *at, int to);
 /* The three of them with one piece. */
-void schedule_put(struct schedule *s, const struct shared *sh, struct buffer buf, int to);
+void schedule_put(struct schedule *s, const struct node_step *at, struct buffer buf, int to);
 /* Waits until a member has published; then takes `count` elements that begin at byte `off`. With
- * off SHARED_WHOLE, the publication is the message: more bytes than fit are MPI_ERR_TRUNCATE. With
- * off SHARED_PIECES(n), it is a piece for each of n > 1 members: if n divides its length, pieces of
- * equal length one after the other, else a table of uint32_t that tells where each begins, and the
- * pieces. */
-#define SHARED_WHOLE     (-1)
-#define SHARED_PIECES(n) (-1 - (MPI_Count)(n))
-void schedule_get(struct schedule *s, const struct shared *sh, int member, MPI_Count off,
+ * off SCHEDULE_WHOLE, the publication is the message: more bytes than fit are MPI_ERR_TRUNCATE.
+ * With off SCHEDULE_PIECES(n), it is a piece for each of n > 1 members: if n divides its length,
+ * pieces of equal length one after the other, else a table of uint32_t that tells where each
+ * begins, and the pieces. */
+#define SCHEDULE_WHOLE     (-1)
+#define SCHEDULE_PIECES(n) (-1 - (MPI_Count)(n))
+void schedule_get(struct schedule *s, const struct node_step *at, int member, MPI_Count off,
                   struct buffer buf);
 /* Waits likewise and reduces: inout[i] = published[i] op inout[i]. */
-void schedule_get_reduce(struct schedule *s, const struct shared *sh, int member, MPI_Count off,
+void schedule_get_reduce(struct schedule *s, const struct node_step *at, int member, MPI_Count off,
                          struct buffer inout, struct op *op);
 /* Waits likewise. */
-void schedule_await(struct schedule *s, const struct shared *sh, int member);
+void schedule_await(struct schedule *s, const struct node_step *at, int member);
 /* Nothing of the step is read here any more. */
-void schedule_finish(struct schedule *s, const struct shared *sh);
+void schedule_finish(struct schedule *s, const struct node_step *at);
 
 /* Calls fn(arg) at this place of the run. It returns an error class, or SCHEDULE_AGAIN to run again
  * from the step number `label` (a value of schedule_label; meant for retries). Only in recorded
  * schedules. What comes after the label may be carried out several times and goes by messages: a
- * step of the cells is good for once. */
+ * step of the exchange is good for once. */
 #define SCHEDULE_AGAIN (-1)
 int schedule_label(struct schedule *s);
 void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int label);

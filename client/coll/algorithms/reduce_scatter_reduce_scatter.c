@@ -7,19 +7,20 @@
  * then log2 p alpha + n beta.
  */
 #include "client/coll/algorithms/algorithms.h"
+#include "client/coll/family/coll.h"
 
-void reduce_scatter_by_root(struct schedule *s, const void *send, void *recv,
-                            const struct blocks *counts, struct op *op)
+void reduce_scatter_reduce_scatter(struct schedule *s, const void *send, void *recv,
+                                   const struct blocks *counts, struct op *op)
 {
     int size = s->view.size, rank = s->view.rank;
     MPI_Count count = blocks_first(counts, size);
     struct blocks whole = *counts;
+    whole.uniform = !counts->counts.base;
     if (rank == 0) {
         whole.buf = schedule_temp_typed(s, count, counts->type);
         if (s->broken)
             return;
     }
     coll_reduce(s, send, buffer_of(whole.buf, count, counts->type), op, 0);
-    coll_scatter(s, &whole, !counts->counts.base,
-                 buffer_of(recv, blocks_count(counts, rank), counts->type), 0);
+    coll_scatter(s, &whole, buffer_of(recv, blocks_count(counts, rank), counts->type), 0);
 }

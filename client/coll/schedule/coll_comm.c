@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/coll/schedule/coll_comm.h"
+
+#include "client/object/group.h"
+#include "client/progress/calls.h"
+
+#include <stdlib.h>
+
+/* Blocking calls, nonblocking calls and persistent operations take turns in ranges of this many
+ * tags each. A tag comes round after 16 Mi collectives on one communicator, long after its last
+ * message is gone. */
+#define TAG_RANGE (1u << 24)
+
+struct coll_comm *coll_comm_of(struct comm *comm)
+{
+    if (!comm->coll)
+        comm->coll = calloc(1, sizeof *comm->coll);
+    return comm->coll;
+}
+
+static int coll_next(struct comm *comm, enum coll_form form)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (!c)
+        return 0;
+    c->next_tag[form] = (c->next_tag[form] + 1) % TAG_RANGE;
+    calls_collective(comm, (enum calls_form)form, c->next_tag[form]);
+    return (int)(form * TAG_RANGE + c->next_tag[form]);
+}
+
+int coll_next_tag(struct comm *comm)
+{
+    return coll_next(comm, COLL_BLOCKING);
+}
+
+int coll_next_nonblocking_tag(struct comm *comm)
+{
+    return coll_next(comm, COLL_NONBLOCKING);
+}
+
+int coll_next_persistent_tag(struct comm *comm)
+{
+    return coll_next(comm, COLL_PERSISTENT);
+}
+
+int coll_next_check_tag(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (!c)
+        return 0;
+    c->next_check = (c->next_check + 1) % TAG_RANGE;
+    return (int)(COLL_FORMS * TAG_RANGE + c->next_check);
+}
+
+enum coll_form coll_form_of(int tag)
+{
+    uint32_t form = (uint32_t)tag / TAG_RANGE;
+    return form < COLL_FORMS ? (enum coll_form)form : COLL_FORMS;
+}
+
+uint32_t coll_sequence_of(int tag)
+{
+    return (uint32_t)tag % TAG_RANGE;
+}
+
+void coll_release(struct comm *comm)
+{
+    struct coll_comm *c = comm->coll;
+    if (!c)
+        return;
+    comm->coll = NULL;
+    node_close_rows(&c->rows);
+    shape_free(c->shape);
+    shape_free(c->remote);
+    free(c->quick);
+    free(c);
+}
+
+struct shape *coll_shape_of(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (c && !c->shape)
+        c->shape = shape_new(comm->group, comm->rank);
+    return c ? c->shape : NULL;
+}
+
+const struct shape *coll_remote_shape_of(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (c && !c->remote)
+        c->remote = shape_new(comm->remote_group, -1);
+    return c ? c->remote : NULL;
+}
+
+struct node_rows *coll_rows_of(struct comm *comm)
+{
+    struct coll_comm *c = coll_comm_of(comm);
+    if (!c || c->rows.tried)
+        return c ? &c->rows : NULL;
+    if (comm_is_inter(comm))
+        c->rows.tried = true;
+    else if (coll_shape_of(comm))
+        node_open_rows(&c->rows, comm, c->shape);
+    return &c->rows;
+}
