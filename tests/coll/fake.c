@@ -11,11 +11,14 @@
  * buffer touched too early shows; sends may complete only when they are received, so that a missing
  * receive shows as a deadlock; polls do nothing for a while. Ranks are spread over NODES nodes:
  * PLACEMENT t in turn, r in rows, d drawn from the seed, by default one of the first two by the
- * seed. NETWORKS says which nodes are on which networks (fake_networks.h). A rank that fails or
- * hangs for MOTET_TEST_TIMEOUT (FAKE_TIMEOUT_S) seconds ends the run.
+ * seed. NETWORKS says which nodes are on which networks (fake_networks.h). With
+ * MOTET_TEST_ALGORITHM="family name" a rank fails that never took it. A rank that fails or hangs
+ * for MOTET_TEST_TIMEOUT (FAKE_TIMEOUT_S) seconds ends the run.
  */
 #include "fake_networks.h"
 
+#include "client/coll/choice/name.h"
+#include "client/coll/choice/select.h"
 #include "client/object/err.h"
 #include "client/object/group.h"
 #include "client/object/handle.h"
@@ -33,6 +36,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -582,6 +586,36 @@ int MPI_Request_free(MPI_Request *request)
     return MPI_SUCCESS;
 }
 
+/* ---- the choice of algorithms, as it is, but seen ---- */
+
+static bool taken[ALGORITHMS];
+
+const struct algorithm *__real_select_algorithm(enum coll_family family, const struct schedule *s,
+                                                MPI_Count n_bytes, bool regular);
+const struct algorithm *__wrap_select_algorithm(enum coll_family family, const struct schedule *s,
+                                                MPI_Count n_bytes, bool regular);
+
+const struct algorithm *__wrap_select_algorithm(enum coll_family family, const struct schedule *s,
+                                                MPI_Count n_bytes, bool regular)
+{
+    const struct algorithm *chosen = __real_select_algorithm(family, s, n_bytes, regular);
+    taken[chosen - algorithm_table] = true;
+    return chosen;
+}
+
+/* MOTET_TEST_ALGORITHM="family name": was it taken? */
+static bool was_taken(const char *wanted)
+{
+    for (int i = 0; i < ALGORITHMS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s %s", name_of_family(algorithm_table[i].family),
+                 algorithm_table[i].name);
+        if (taken[i] && strcasecmp(name, wanted) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- running ---- */
 
 static pid_t pids[MAX_RANKS];
@@ -594,6 +628,11 @@ static int run_rank(int rank, int argc, char **argv)
     const char *limit = getenv("MOTET_TEST_TIMEOUT");
     alarm(limit ? (unsigned)atoi(limit) : FAKE_TIMEOUT_S);
     int rc = test_main(argc, argv);
+    const char *wanted = getenv("MOTET_TEST_ALGORITHM");
+    if (wanted && !was_taken(wanted)) {
+        fprintf(stderr, "rank %d: no call took %s\n", rank, wanted);
+        rc = rc ? rc : 1;
+    }
     if (unsent || untaken || posted || unexpected || shared->boxes[rank].first) {
         fprintf(stderr, "rank %d: messages are left:%s%s%s%s\n", rank, unsent ? " unsent" : "",
                 untaken ? " untaken" : "", posted ? " posted" : "",

@@ -128,13 +128,10 @@ static void waiter_leave(struct waiter *w)
 
 void node_show(const struct node_step *step, int member, struct queue_record **record)
 {
-    if (!rows->row[0] || !rows->row[1])
-        /* The other members count on this one. */
-        end_no_memory(__func__, "a communicator's collectives within the node",
-                      (size_t)shape->n_members * (sizeof *locals + 2 * sizeof(void *)));
-    rows->members = shape->members;
-    rows->n_members = shape->n_members;
-    rows->whole = shape->n_nodes == 1;
+    int rank = step->members[member];
+    record_show_wait(&vci_here->table[0].engine->records, record,
+                     step->comm->context_id + P2P_CONTEXT_COLL, rank,
+                     step->comm->group->procs[rank], step->tag);
 }
 
 const void *node_wait_for(const struct node_step *step, int member, uint32_t *ret_len)
