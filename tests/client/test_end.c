@@ -168,7 +168,7 @@ static void cells_of_a_communicator(struct ranks *r)
     coll_shape_of(comm_here->world);
     schedule_begin(&s, comm_here->world, 0);
     fails = true;
-    shared_available(&s);
+    schedule_has_steps(&s);
 }
 
 static void test_places(void **state)
@@ -183,7 +183,8 @@ static void test_places(void **state)
     expect_end(unexpected_message, "inbound_keep_unexpected", 0);
     expect_end(early_message, "inbound_keep_early", 0);
     expect_end(late_readers, "cells_close", 2 * sizeof(uint32_t));
-    expect_end(cells_of_a_communicator, "open_rows", 2 * (sizeof(uint32_t) + 2 * sizeof(void *)));
+    expect_end(cells_of_a_communicator, "node_open_rows",
+               2 * (sizeof(uint32_t) + 2 * sizeof(void *)));
 }
 
 static void abort_by_program(struct ranks *r)

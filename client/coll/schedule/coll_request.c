@@ -56,7 +56,7 @@ static int coll_request_poll(void)
     return n_done;
 }
 
-/* What the operations of this rank wait for in the exchange. */
+/* What the operations of this rank wait for in the node's memory. */
 static enum progress_news coll_request_news(void)
 {
     enum progress_news most = node_news();

@@ -68,7 +68,7 @@ struct schedule {
     int n_steps, max_steps;
     int n_posts;   /* send and receive steps since the last full wait while recording */
     int next_step; /* where the run stands */
-    struct queue_record *record; /* shows what it waits for in the exchange, or NULL */
+    struct queue_record *record; /* shows what it waits for in the node's memory, or NULL */
     bool advancing;              /* guards against progress called from within a step */
 
     struct request *inline_pending[SCHEDULE_INLINE_PENDING];
@@ -90,7 +90,7 @@ void schedule_free(struct schedule *s); /* NULL is fine */
  * after errors). schedule_rewind makes it ready for the next start of a persistent collective. */
 bool schedule_advance(struct schedule *s);
 void schedule_rewind(struct schedule *s);
-/* What a recorded schedule that does not advance waits for in the exchange: the answer to
+/* What a recorded schedule that does not advance waits for in the node's memory: the answer to
  * progress_on_sleep. */
 enum progress_news schedule_news(struct schedule *s);
 
@@ -160,7 +160,7 @@ void schedule_finish(struct schedule *s, const struct node_step *at);
 /* Calls fn(arg) at this place of the run. It returns an error class, or SCHEDULE_AGAIN to run again
  * from the step number `label` (a value of schedule_label; meant for retries). Only in recorded
  * schedules. What comes after the label may be carried out several times and goes by messages: a
- * step of the exchange is good for once. */
+ * step in the node's memory is good for once. */
 #define SCHEDULE_AGAIN (-1)
 int schedule_label(struct schedule *s);
 void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int label);

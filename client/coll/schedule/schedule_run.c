@@ -29,7 +29,7 @@ enum progress_news schedule_news(struct schedule *s)
     }
 }
 
-/* The rest is not carried out, but its steps of the exchange are counted. */
+/* The rest is not carried out, but its steps in the node's memory are counted. */
 static void schedule_skip_rest(struct schedule *s)
 {
     for (; s->next_step + 1 < s->n_steps; s->next_step++) {

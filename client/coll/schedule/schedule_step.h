@@ -32,7 +32,7 @@ enum step_kind {
 struct schedule_step {
     enum step_kind kind;
     int peer; /* communicator rank; number of the post for STEP_WAIT_ONE; label for STEP_CALL;
-                 member of the exchange */
+                 member of the row of cells */
     int tag;
     struct comm *comm;
     struct buffer in, out;
