@@ -16,6 +16,7 @@
 #define READ_NS 25
 
 struct process *process_here;
+bool process_news;
 static struct sim *clock_sim;
 static struct list living;
 
@@ -39,7 +40,7 @@ struct process *process_new(struct sim *s, uint32_t pid, void (*fn)(void *arg), 
         sim_fail(s, "memory");
     list_init(&p->memory);
     p->pid = pid;
-    p->alive = true;
+    p->alive = process_news = true;
     list_append(living_list(), &p->node);
     return p;
 }
@@ -334,7 +335,7 @@ void __wrap_thread_futex_wake(_Atomic uint32_t *word, int n)
     list_foreach(it, living_list()) {
         struct process *p = list_entry(it, struct process, node);
         if (n > 0 && p->word == word && !p->woken) {
-            p->woken = true;
+            p->woken = process_news = true;
             n--;
         }
     }

@@ -41,6 +41,9 @@ struct process {
 /* The process whose turn it is; NULL: the daemons'. */
 extern struct process *process_here;
 
+/* Somebody was woken or began since this was last set to false. */
+extern bool process_news;
+
 /* The clock that all processes read. */
 void process_use_clock(struct sim *s);
 /* A process that will run fn(arg). */

@@ -15,7 +15,7 @@
 #include "tests/sim/client_process.h"
 #include "tests/sim/client_world.h"
 
-#define TALK_MESSAGES 64
+#define TALK_MESSAGES 96
 #define MOST_BUFFERED 3000  /* bytes of a message that is sent by MPI_Bsend */
 #define TAG_NEVER     30000 /* nobody sends it */
 #define TAG_ROUND     100   /* from here on tags that one round uses */
@@ -76,6 +76,20 @@ static int draw_bytes(struct rand *plan, int limit)
     return program_draw(plan, 4) ? n & ~3 : n;
 }
 
+/* More than a rank may have at another one before it finds its receives, in messages that are sent
+ * at once. */
+static void draw_flood(struct talk *t, struct rand *plan)
+{
+    uint64_t n_ranks = (uint64_t)t->meeting->size;
+    int to = (int)program_draw(plan, n_ranks), from = (int)program_draw(plan, n_ranks);
+    int tag = TAG_ROUND + (int)(t->round % 1000) * 4, most = program_draw(plan, 2) ? 4096 : 16384;
+
+    t->n_messages = TALK_MESSAGES / 2 + (int)program_draw(plan, TALK_MESSAGES / 2);
+    for (int i = 0; i < t->n_messages; i++)
+        t->messages[i] = (struct message){
+            .from = from, .to = to, .tag = tag, .n_bytes = most - (int)program_draw(plan, 64)};
+}
+
 static void draw_messages(struct talk *t, struct rand *plan)
 {
     static const uint64_t many[] = {6, 20, TALK_MESSAGES};
@@ -103,7 +117,6 @@ static void draw_messages(struct talk *t, struct rand *plan)
         }
         m->n_bytes = draw_bytes(plan, limit < n_left ? limit : n_left);
         n_left -= m->n_bytes;
-        m->salt = (uint32_t)hash_mix64(t->meeting->id + ((uint64_t)t->round << 32) + (uint64_t)i);
     }
 }
 
@@ -668,7 +681,13 @@ struct talk *talk_begin(struct program *p, struct meeting *m, bool quiet)
         quiet ? (program_draw(&plan, 2) ? ASKS_ANY : ASKS_KEY) : (enum asks)program_draw(&plan, 3);
     t->order = (enum order)program_draw(&plan, 3);
     t->ready = t->order == RECEIVE_FIRST && program_draw(&plan, 3) == 0;
-    draw_messages(t, &plan);
+    if (!quiet && program_draw(&plan, 12) == 0)
+        draw_flood(t, &plan);
+    else
+        draw_messages(t, &plan);
+    for (int i = 0; i < t->n_messages; i++)
+        t->messages[i].salt =
+            (uint32_t)hash_mix64(m->id + ((uint64_t)t->round << 32) + (uint64_t)i);
     if (quiet)
         CHECK(MPI_Barrier(m->comm));
     if (program_draw(&p->own, 8) == 0)

@@ -20,6 +20,7 @@ struct traffic {
     uint32_t n_jobs;
     struct rank *here;
     uint64_t duration_ns;
+    uint64_t idle_ns; /* nobody can run before, unless woken */
     bool finishing;
 };
 
@@ -255,31 +256,6 @@ static void finish_job(struct sim *s, struct world_job *w)
                          w->idx);
 }
 
-bool traffic_step(struct sim *s)
-{
-    struct traffic *t = s->traffic;
-    struct world_job *w = &t->jobs[sim_draw(s, t->n_jobs)];
-    uint32_t first = (uint32_t)sim_draw(s, w->job.n_world);
-
-    /* The next one that can run, from a random one on. */
-    for (uint32_t i = 0; i < w->job.n_world; i++) {
-        struct rank *k = &w->ranks[(first + i) % w->job.n_world];
-        if (!k->process || !process_can_run(k->process, s->now_ns))
-            continue;
-        t->here = k;
-        bool ended = process_run(k->process);
-        t->here = NULL;
-        if (ended) {
-            process_free(k->process);
-            k->process = NULL;
-            if (w->n_running == 0 && !w->over)
-                finish_job(s, w);
-        }
-        return ended;
-    }
-    return false;
-}
-
 uint64_t traffic_next_ns(const struct sim *s)
 {
     const struct traffic *t = s->traffic;
@@ -294,6 +270,47 @@ uint64_t traffic_next_ns(const struct sim *s)
         }
     }
     return due;
+}
+
+/* Most turns find everybody asleep. */
+static bool is_idle(struct sim *s)
+{
+    struct traffic *t = s->traffic;
+
+    if (process_news || s->now_ns >= t->idle_ns) {
+        process_news = false;
+        t->idle_ns = traffic_next_ns(s);
+    }
+    return s->now_ns < t->idle_ns;
+}
+
+bool traffic_step(struct sim *s)
+{
+    struct traffic *t = s->traffic;
+
+    if (is_idle(s))
+        return false;
+    struct world_job *w = &t->jobs[sim_draw(s, t->n_jobs)];
+    uint32_t first = (uint32_t)sim_draw(s, w->job.n_world);
+
+    /* The next one that can run, from a random one on. */
+    for (uint32_t i = 0; i < w->job.n_world; i++) {
+        struct rank *k = &w->ranks[(first + i) % w->job.n_world];
+        if (!k->process || !process_can_run(k->process, s->now_ns))
+            continue;
+        t->here = k;
+        t->idle_ns = 0;
+        bool ended = process_run(k->process);
+        t->here = NULL;
+        if (ended) {
+            process_free(k->process);
+            k->process = NULL;
+            if (w->n_running == 0 && !w->over)
+                finish_job(s, w);
+        }
+        return ended;
+    }
+    return false;
 }
 
 static void on_event(struct sim *s, uint32_t node, const struct cmd_event *e)

@@ -85,7 +85,7 @@ static void run_until(struct sim *s, bool (*done)(const struct sim *), const cha
     while (!done(s)) {
         if (step(s)) {
             idle = 0;
-        } else if (++idle > 60) {
+        } else if (++idle > 24) {
             uint64_t due = next_ns(s);
             /* A turn now and then all the same. */
             uint64_t most = s->now_ns + 100 * CLOCK_NS_PER_MS;
@@ -93,7 +93,7 @@ static void run_until(struct sim *s, bool (*done)(const struct sim *), const cha
                 due = most;
             if (due > s->now_ns)
                 s->now_ns = due;
-            idle = 50;
+            idle = 20;
         }
         if (s->now_ns > END_NS) {
             traffic_report(s);
