@@ -12,6 +12,9 @@ import sys
 import description
 import manual
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'fortran'))
+import fortran
+
 CALL = re.compile(r'\b(MPI_\w+)\s*\(')
 FORMS = re.compile(r'\bRUN\((\w+), (\w+),')  # of tests/coll/forms.h: a collective in all its forms
 TITLES = {
@@ -26,6 +29,8 @@ interface and the sources of the tests; `meson test -C build conformance` compla
 
 - **done**: implemented in full, or but for the limit in the last column. The others raise `MPI_ERR_UNSUPPORTED_OPERATION`
   (`MPI_T_ERR_NOT_SUPPORTED`) and say their name.
+- **Fortran**: `f08`: in mpif.h and the modules mpi and mpi_f08 (`f08 _c`: there with large counts too); `mpi`: deprecated, in mpif.h and
+  the module mpi alone; `-`: no Fortran binding. A procedure of a function that is not done raises the same error.
 - **tested by**: folders of `tests/` (and `examples`) whose programs call the function; `mpi4py`: its test suite does. With `_c`: the
   large-count form has tests as well. Apart from these, every function is called with wrong arguments by `tests/abi/fuzz`, is seen
   by an interposed library (`tests/abi/interpose`), has its prototype compared with MPICH's, and has a manual page.
@@ -56,12 +61,21 @@ def scan(root):
     return callers
 
 
-def row(function, text, limits, callers):
+def fortran_forms(api):
+    """name of a function -> its cell of the column Fortran."""
+    functions, _, differences = fortran.read(api)
+    forms = {}
+    for small, large in fortran.procedures(functions, differences):
+        forms[small.function.name] = 'mpi' if small.function.name in differences.deprecated else 'f08 `_c`' if large else 'f08'
+    return forms
+
+
+def row(function, text, limits, callers, forms):
     done = 'yes' if function.has('done') or function.has('convert') else 'no'
     small, large = callers.get(function.name, set()), callers.get(function.name + '_c', set())
     tested = ', '.join(sorted(small | large)) + ('; `_c`' if large else '')
     name = f'`MPI_{function.name}`' + (' `_c`' if function.has('large') else '')
-    return f'| {name} | {text.section} | {done} | {tested} | {limits.get(function.name, "")} |'
+    return f'| {name} | {text.section} | {done} | {forms.get(function.name, "-")} | {tested} | {limits.get(function.name, "")} |'
 
 
 def document(root):
@@ -73,6 +87,7 @@ def document(root):
     if unknown:
         raise description.DescriptionError(f'limits.txt: no function {", ".join(sorted(unknown))}')
     callers = scan(root)
+    forms = fortran_forms(os.path.join(base, 'api'))
     parts, summary, rows_of = [HEAD], [], {}
     for function in functions:
         rows_of.setdefault(function.chapter, []).append(function)
@@ -81,8 +96,8 @@ def document(root):
         n_done = sum(f.has('done') or f.has('convert') for f in chapter_functions)
         n_tested = sum(f.name in callers or f.name + '_c' in callers for f in chapter_functions)
         summary.append(f'| {title} | {len(chapter_functions)} | {n_done} | {n_tested} |')
-        parts.append(f'\n## {title}\n\n| function | section | done | tested by | known limit |\n| --- | --- | --- | --- | --- |\n')
-        parts += [row(f, texts[f.name], limits, callers) + '\n' for f in chapter_functions]
+        parts.append(f'\n## {title}\n\n| function | section | done | Fortran | tested by | known limit |\n| --- | --- | --- | --- | --- | --- |\n')
+        parts += [row(f, texts[f.name], limits, callers, forms) + '\n' for f in chapter_functions]
     if rows_of:
         raise description.DescriptionError(f'no title for {", ".join(rows_of)}')
     table = '| chapter | functions | done | with tests |\n| --- | --- | --- | --- |\n' + '\n'.join(summary) + '\n'

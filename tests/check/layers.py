@@ -98,6 +98,8 @@ MAY_INCLUDE = {
     'client/topo/': CLIENT_TOP,
     'client/tool/': CLIENT_TOP,
     'client/abi/': CLIENT_TOP + ['client/abi/'],
+    # The Fortran interface stands on what libmpi_abi exports, so it works on any library of the standard ABI.
+    'client/fortran/': ['client/fortran/'],
 }
 
 MAY_INCLUDE |= ladder('daemon/net/', ['base/', 'proto/'], ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_stream', 'net_tcp',
@@ -120,6 +122,8 @@ HOMES = {
     'event2/': CLOCKED + ['daemon/cluster/channels', 'daemon/jobs/pipes', 'daemon/status/', 'daemon/control/', 'daemon/main'],
     'rdma/': ['daemon/net/net_ofi', 'daemon/net/ofi_load'],
     'jansson.h': ['client/coll/choice/table', 'daemon/status/', 'launcher/motetctl/'],
+    'ffi.h': ['client/fortran/closure'],
+    'ISO_Fortran_binding.h': ['client/fortran/'],
     'systemd/': ['daemon/control/service', 'daemon/control/journal', 'base/log'],
 }
 

@@ -1,0 +1,8 @@
+! SPDX-License-Identifier: BSD-3-Clause
+! Must not compile.
+program real_count
+  use mpi_f08
+  implicit none
+  integer :: x
+  call MPI_Send(x, 1.0, MPI_INTEGER, 0, 0, MPI_COMM_WORLD)
+end program
