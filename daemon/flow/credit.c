@@ -11,7 +11,7 @@
  * to be answered. */
 #define SILENCE_NS (30 * CLOCK_NS_PER_MS)
 
-static struct credit_stop *find(struct credit *c, uint64_t job, uint32_t rank)
+static struct credit_stop *credit_find(struct credit *c, uint64_t job, uint32_t rank)
 {
     for (uint32_t i = 0; i < c->n; i++)
         if (c->stops[i].rank == rank && c->stops[i].job == job)
@@ -19,14 +19,14 @@ static struct credit_stop *find(struct credit *c, uint64_t job, uint32_t rank)
     return NULL;
 }
 
-static void forget(struct credit *c, struct credit_stop *s)
+static void credit_forget(struct credit *c, struct credit_stop *s)
 {
     *s = c->stops[--c->n];
 }
 
 bool credit_stop(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 {
-    struct credit_stop *s = find(c, job, rank);
+    struct credit_stop *s = credit_find(c, job, rank);
 
     if (!s) {
         if (c->n == CREDIT_STOPS)
@@ -47,7 +47,7 @@ bool credit_stop(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 
 void credit_go(struct credit *c, uint64_t job, uint32_t rank)
 {
-    struct credit_stop *s = find(c, job, rank);
+    struct credit_stop *s = credit_find(c, job, rank);
 
     if (!s)
         return;
@@ -55,11 +55,11 @@ void credit_go(struct credit *c, uint64_t job, uint32_t rank)
     s->until_ns = 0;
     s->interval_ms = INTERVAL_FIRST_MS;
     if (s->n_refused == 0)
-        forget(c, s);
+        credit_forget(c, s);
 }
 
 /* Uses up the trickle. */
-static bool trickle(struct credit_stop *s, uint64_t now_ns)
+static bool credit_trickle(struct credit_stop *s, uint64_t now_ns)
 {
     if (!s->stopped)
         return true;
@@ -75,14 +75,14 @@ static bool trickle(struct credit_stop *s, uint64_t now_ns)
 
 bool credit_take(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 {
-    struct credit_stop *s = find(c, job, rank);
+    struct credit_stop *s = credit_find(c, job, rank);
 
     if (!s)
         return true;
-    if (s->n_refused > 0 || !trickle(s, now_ns))
+    if (s->n_refused > 0 || !credit_trickle(s, now_ns))
         return false;
     if (!s->stopped)
-        forget(c, s);
+        credit_forget(c, s);
     return true;
 }
 
@@ -98,15 +98,15 @@ bool credit_refuse(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_n
 {
     if (!credit_stop(c, job, rank, now_ns))
         return false;
-    find(c, job, rank)->n_refused++;
+    credit_find(c, job, rank)->n_refused++;
     return true;
 }
 
 bool credit_take_refused(struct credit *c, uint64_t job, uint32_t rank, uint64_t now_ns)
 {
-    struct credit_stop *s = find(c, job, rank);
+    struct credit_stop *s = credit_find(c, job, rank);
 
-    if (s && !trickle(s, now_ns))
+    if (s && !credit_trickle(s, now_ns))
         return false;
     if (s)
         s->n_refused--;
@@ -115,7 +115,7 @@ bool credit_take_refused(struct credit *c, uint64_t job, uint32_t rank, uint64_t
 
 void credit_drop_refused(struct credit *c, uint64_t job, uint32_t rank)
 {
-    struct credit_stop *s = find(c, job, rank);
+    struct credit_stop *s = credit_find(c, job, rank);
 
     if (s)
         s->n_refused--;
@@ -129,6 +129,6 @@ void credit_age(struct credit *c, uint64_t now_ns)
             (!s->stopped ||
              (now_ns >= s->until_ns &&
               now_ns - s->heard_ns > 2 * s->interval_ms * CLOCK_NS_PER_MS + SILENCE_NS)))
-            forget(c, s);
+            credit_forget(c, s);
     }
 }

@@ -9,13 +9,13 @@ void flow_rx_init(struct flow_rx *f, uint32_t src_epoch)
     *f = (struct flow_rx){.src_epoch = src_epoch};
 }
 
-static bool seen(const struct flow_rx *f, uint32_t seq)
+static bool flow_rx_seen(const struct flow_rx *f, uint32_t seq)
 {
     uint32_t bit = seq % FLOW_RX_WINDOW;
     return f->seen[bit / 64] >> (bit % 64) & 1;
 }
 
-static void forget(struct flow_rx *f, uint32_t seq)
+static void flow_rx_forget(struct flow_rx *f, uint32_t seq)
 {
     uint32_t bit = seq % FLOW_RX_WINDOW;
     f->seen[bit / 64] &= ~(1ull << (bit % 64));
@@ -30,15 +30,15 @@ enum flow_news flow_rx_check(const struct flow_rx *f, uint32_t seq)
         return FLOW_DUPLICATE;
     if (ahead > FLOW_RX_WINDOW)
         return FLOW_FAR;
-    return seen(f, seq) ? FLOW_DUPLICATE : FLOW_NEW;
+    return flow_rx_seen(f, seq) ? FLOW_DUPLICATE : FLOW_NEW;
 }
 
 /* Moves over numbers that have arrived out of order. */
-static void advance(struct flow_rx *f)
+static void flow_rx_advance(struct flow_rx *f)
 {
-    while (seen(f, f->cumulative + 1)) {
+    while (flow_rx_seen(f, f->cumulative + 1)) {
         f->cumulative++;
-        forget(f, f->cumulative);
+        flow_rx_forget(f, f->cumulative);
     }
 }
 
@@ -56,9 +56,9 @@ void flow_rx_skip(struct flow_rx *f, uint32_t seq)
     }
     while (f->cumulative != seq - 1) {
         f->cumulative++;
-        forget(f, f->cumulative);
+        flow_rx_forget(f, f->cumulative);
     }
-    advance(f);
+    flow_rx_advance(f);
 }
 
 void flow_rx_take(struct flow_rx *f, uint32_t seq)
@@ -66,8 +66,8 @@ void flow_rx_take(struct flow_rx *f, uint32_t seq)
     assert(flow_rx_check(f, seq) == FLOW_NEW);
     if (seq == f->cumulative + 1) {
         f->cumulative = seq;
-        forget(f, seq);
-        advance(f);
+        flow_rx_forget(f, seq);
+        flow_rx_advance(f);
     } else {
         uint32_t bit = seq % FLOW_RX_WINDOW;
         f->seen[bit / 64] |= 1ull << (bit % 64);

@@ -89,7 +89,7 @@ bool flow_tx_ask(struct flow_tx *f, uint32_t seq)
     return true;
 }
 
-static uint32_t find_path(struct flow_tx *f, uint32_t key)
+static uint32_t flow_tx_find_path(struct flow_tx *f, uint32_t key)
 {
     for (uint32_t i = 0; i < f->n_paths; i++)
         if (f->paths[i].key == key)
@@ -104,7 +104,7 @@ static uint32_t find_path(struct flow_tx *f, uint32_t key)
     return i;
 }
 
-static uint64_t packet_rto(const struct flow_tx *f, const struct flow_packet *p)
+static uint64_t flow_tx_packet_rto(const struct flow_tx *f, const struct flow_packet *p)
 {
     uint32_t shift = p->n_timeouts < 6 ? p->n_timeouts : 6;
     uint64_t rto = f->rto_ns << shift;
@@ -115,7 +115,7 @@ static uint64_t packet_rto(const struct flow_tx *f, const struct flow_packet *p)
 void flow_tx_sent(struct flow_tx *f, uint32_t seq, uint32_t path_key, uint64_t now_ns)
 {
     struct flow_packet *p = flow_tx_packet(f, seq);
-    uint32_t path = find_path(f, path_key);
+    uint32_t path = flow_tx_find_path(f, path_key);
 
     assert(p->state == FLOW_QUEUED);
     if (seq == f->send_next) {
@@ -129,7 +129,7 @@ void flow_tx_sent(struct flow_tx *f, uint32_t seq, uint32_t path_key, uint64_t n
     p->number = ++f->paths[path].number;
     p->sent_ns = now_ns;
     f->n_sent++;
-    uint64_t due = now_ns + packet_rto(f, p);
+    uint64_t due = now_ns + flow_tx_packet_rto(f, p);
     if (due < f->deadline_ns)
         f->deadline_ns = due;
     if (f->srtt_us != 0 && p->n_timeouts == 0)
@@ -145,12 +145,12 @@ void flow_tx_defer(struct flow_tx *f, uint32_t seq, uint64_t now_ns)
     f->n_sent++;
     p->state = FLOW_SENT;
     p->sent_ns = now_ns;
-    uint64_t due = now_ns + packet_rto(f, p);
+    uint64_t due = now_ns + flow_tx_packet_rto(f, p);
     if (due < f->deadline_ns)
         f->deadline_ns = due;
 }
 
-static void measure(struct flow_tx *f, uint32_t rtt_us, uint64_t now_ns)
+static void flow_tx_measure(struct flow_tx *f, uint32_t rtt_us, uint64_t now_ns)
 {
     if (rtt_us > 1u << 30)
         return;
@@ -175,7 +175,7 @@ static void measure(struct flow_tx *f, uint32_t rtt_us, uint64_t now_ns)
                                               : rto;
 }
 
-static void shrink(struct flow_tx *f, uint32_t numerator, uint32_t denominator)
+static void flow_tx_shrink(struct flow_tx *f, uint32_t numerator, uint32_t denominator)
 {
     if ((int32_t)(f->acked - f->recovery) < 0)
         return;
@@ -186,7 +186,7 @@ static void shrink(struct flow_tx *f, uint32_t numerator, uint32_t denominator)
     f->threshold = flow_tx_window(f);
 }
 
-static void grow(struct flow_tx *f, uint32_t n_acked)
+static void flow_tx_grow(struct flow_tx *f, uint32_t n_acked)
 {
     uint32_t window = flow_tx_window(f);
 
@@ -203,7 +203,7 @@ static void grow(struct flow_tx *f, uint32_t n_acked)
         f->window_q8 = f->limits->window_max << 8;
 }
 
-static void mark_lost(struct flow_tx *f, uint32_t seq)
+static void flow_tx_mark_lost(struct flow_tx *f, uint32_t seq)
 {
     struct flow_packet *p = flow_tx_packet(f, seq);
 
@@ -214,7 +214,7 @@ static void mark_lost(struct flow_tx *f, uint32_t seq)
     f->n_resend++;
 }
 
-static bool acknowledge(struct flow_tx *f, uint32_t seq, uint32_t *ret_block)
+static bool flow_tx_acknowledge(struct flow_tx *f, uint32_t seq, uint32_t *ret_block)
 {
     struct flow_packet *p = flow_tx_packet(f, seq);
 
@@ -245,7 +245,7 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
     if ((int32_t)(ack->cumulative - f->acked) > (int32_t)n_sent_numbers)
         return 0;
     while ((int32_t)(ack->cumulative - f->acked) > 0) {
-        if (acknowledge(f, f->acked + 1, &ret_blocks[n]))
+        if (flow_tx_acknowledge(f, f->acked + 1, &ret_blocks[n]))
             n++;
         f->acked++;
     }
@@ -256,7 +256,7 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
             bits &= bits - 1;
             if (seq - f->acked - 1 >= f->send_next - f->acked - 1)
                 continue;
-            if (acknowledge(f, seq, &ret_blocks[n]))
+            if (flow_tx_acknowledge(f, seq, &ret_blocks[n]))
                 n++;
         }
     }
@@ -269,7 +269,7 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
     if (n == 0 && n_words == 0)
         return 0;
     if (n > 0)
-        measure(f, (uint32_t)(now_ns / 1000) - ack->sent_us, now_ns);
+        flow_tx_measure(f, (uint32_t)(now_ns / 1000) - ack->sent_us, now_ns);
 
     bool lost = false;
     if (n_words > 0) {
@@ -280,16 +280,16 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
             if ((int32_t)(f->paths[p->path].acked - p->number) < (int32_t)FLOW_GAP)
                 continue;
             p->n_fast++;
-            mark_lost(f, seq);
+            flow_tx_mark_lost(f, seq);
             lost = true;
         }
     }
     if (lost)
-        shrink(f, 1, 2);
+        flow_tx_shrink(f, 1, 2);
     else if (ack->congested > 0)
-        shrink(f, 3, 4);
+        flow_tx_shrink(f, 3, 4);
     else if (busy)
-        grow(f, n);
+        flow_tx_grow(f, n);
     if (f->n_sent == 0)
         f->deadline_ns = f->probe_ns = UINT64_MAX;
     else if (n > 0)
@@ -298,13 +298,13 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
 }
 
 /* Marks the newest packet under way as lost. */
-static uint32_t probe(struct flow_tx *f)
+static uint32_t flow_tx_probe(struct flow_tx *f)
 {
     for (uint32_t seq = f->send_next - 1; seq != f->acked; seq--) {
         struct flow_packet *p = flow_tx_packet(f, seq);
         if (p->state == FLOW_SENT && p->n_timeouts == 0) {
             p->n_timeouts = 1;
-            mark_lost(f, seq);
+            flow_tx_mark_lost(f, seq);
             return 1;
         }
         if (p->state == FLOW_SENT)
@@ -321,7 +321,7 @@ uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
 
     if (now_ns >= f->probe_ns) {
         f->probe_ns = UINT64_MAX;
-        n += probe(f);
+        n += flow_tx_probe(f);
     }
     if (now_ns < f->deadline_ns)
         return n;
@@ -330,7 +330,7 @@ uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
         struct flow_packet *p = flow_tx_packet(f, seq);
         if (p->state != FLOW_SENT)
             continue;
-        uint64_t due = p->sent_ns + packet_rto(f, p);
+        uint64_t due = p->sent_ns + flow_tx_packet_rto(f, p);
         if (due > now_ns) {
             if (due < deadline)
                 deadline = due;
@@ -340,7 +340,7 @@ uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
             first = true;
         if (p->n_timeouts < UINT8_MAX)
             p->n_timeouts++;
-        mark_lost(f, seq);
+        flow_tx_mark_lost(f, seq);
         n++;
     }
     f->deadline_ns = deadline;
@@ -348,7 +348,7 @@ uint32_t flow_tx_timeout(struct flow_tx *f, uint64_t now_ns)
     /* A packet that stays away again and again is refused or its way is broken; that says nothing
      * of the others. */
     if (first)
-        shrink(f, 1, 2);
+        flow_tx_shrink(f, 1, 2);
     return n;
 }
 
@@ -362,14 +362,14 @@ uint32_t flow_tx_replace(struct flow_tx *f, uint32_t seq, uint32_t block, uint32
     p->len = len;
     p->n_fast = p->n_timeouts = 0;
     if (p->state == FLOW_SENT)
-        mark_lost(f, seq);
+        flow_tx_mark_lost(f, seq);
     return old;
 }
 
 void flow_tx_lost(struct flow_tx *f, uint32_t seq)
 {
     if (flow_tx_holds(f, seq) && flow_tx_packet(f, seq)->state == FLOW_SENT)
-        mark_lost(f, seq);
+        flow_tx_mark_lost(f, seq);
 }
 
 uint32_t flow_tx_reroute(struct flow_tx *f, const uint32_t *path_keys, uint32_t n_keys)
@@ -383,7 +383,7 @@ uint32_t flow_tx_reroute(struct flow_tx *f, const uint32_t *path_keys, uint32_t 
     for (uint32_t seq = f->acked + 1; seq != f->send_next; seq++) {
         struct flow_packet *p = flow_tx_packet(f, seq);
         if (p->state == FLOW_SENT && !good[p->path]) {
-            mark_lost(f, seq);
+            flow_tx_mark_lost(f, seq);
             n++;
         }
     }

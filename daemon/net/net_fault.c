@@ -31,12 +31,12 @@ struct net {
     uint32_t n_spares;
 };
 
-static bool chance(struct net *net, uint64_t p)
+static bool fault_chance(struct net *net, uint64_t p)
 {
     return p != 0 && (rand_next(&net->rand) >> 32) < p;
 }
 
-static int parse(struct net *net, const char *options)
+static int fault_parse(struct net *net, const char *options)
 {
     char text[256];
     char *rest = text, *item;
@@ -111,15 +111,15 @@ static int fault_post(struct net *net, uint32_t block)
     return net->driver->post(net->inner, block);
 }
 
-static void enqueue(struct net *net, const struct net_event *event, uint64_t due_ns)
+static void fault_enqueue(struct net *net, const struct net_event *event, uint64_t due_ns)
 {
     net->queue[net->n_queue++] = (struct waiting){.due_ns = due_ns, .event = *event};
 }
 
 /* A received packet: loses it (true), or puts it into the queue. */
-static void receive(struct net *net, const struct net_event *event, uint64_t now_ns)
+static void fault_receive(struct net *net, const struct net_event *event, uint64_t now_ns)
 {
-    if (chance(net, net->drop) || net->n_queue + 2 > QUEUE_MAX) {
+    if (fault_chance(net, net->drop) || net->n_queue + 2 > QUEUE_MAX) {
         if (net->driver->post(net->inner, event->block) == 0 ||
             net->n_spares == sizeof net->spares / sizeof *net->spares)
             return;
@@ -127,13 +127,15 @@ static void receive(struct net *net, const struct net_event *event, uint64_t now
         return;
     }
     /* A packet that is overtaken waits about as long as a few others take. */
-    uint64_t extra = chance(net, net->reorder) ? rand_below(&net->rand, 200 * CLOCK_NS_PER_US) : 0;
-    enqueue(net, event, now_ns + net->delay_ns + extra);
-    if (net->n_spares > 0 && chance(net, net->duplicate)) {
+    uint64_t extra =
+        fault_chance(net, net->reorder) ? rand_below(&net->rand, 200 * CLOCK_NS_PER_US) : 0;
+    fault_enqueue(net, event, now_ns + net->delay_ns + extra);
+    if (net->n_spares > 0 && fault_chance(net, net->duplicate)) {
         struct net_event twin = *event;
         twin.block = net->spares[--net->n_spares];
         memcpy(arena_at(net->arena, twin.block), arena_at(net->arena, event->block), event->len);
-        enqueue(net, &twin, now_ns + net->delay_ns + rand_below(&net->rand, 100 * CLOCK_NS_PER_US));
+        fault_enqueue(net, &twin,
+                      now_ns + net->delay_ns + rand_below(&net->rand, 100 * CLOCK_NS_PER_US));
     }
 }
 
@@ -148,7 +150,7 @@ static int fault_poll(struct net *net, struct net_event *events, int max)
         return n;
     for (int i = 0; i < n; i++) {
         if (got[i].kind == NET_RECEIVED)
-            receive(net, &got[i], now_ns);
+            fault_receive(net, &got[i], now_ns);
         else
             events[n_out++] = got[i];
     }
@@ -183,7 +185,7 @@ int net_fault_wrap(const struct net_driver **driver, struct net **net, const cha
     if (!fault)
         return -ENOMEM;
     fault->rand.state = 1;
-    int rc = parse(fault, options);
+    int rc = fault_parse(fault, options);
     if (rc < 0) {
         log_error("fault options not understood: \"%s\"", options);
         free(fault);

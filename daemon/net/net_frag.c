@@ -145,7 +145,7 @@ static void frag_peer_remove(struct net *net, uint32_t peer)
 }
 
 /* Sends fragments of the current packet as long as they go. True when all are gone. */
-static bool send_more(struct net *net)
+static bool frag_send_more(struct net *net)
 {
     const uint8_t *packet = arena_at(net->arena, net->send_block);
     uint16_t n = (uint16_t)((net->send_len + net->chunk - 1) / net->chunk);
@@ -187,7 +187,7 @@ static int frag_send(struct net *net, uint32_t peer, uint32_t block, uint32_t le
     net->send_len = len;
     net->send_off = 0;
     net->number++;
-    if (send_more(net))
+    if (frag_send_more(net))
         return NET_E_DONE;
     if (net->send_off == 0)
         return -EAGAIN;
@@ -204,7 +204,7 @@ static int frag_post(struct net *net, uint32_t block)
 }
 
 /* The partial packet this fragment belongs to; begins one, at the cost of the oldest if need be. */
-static struct partial *partial_of(struct net *net, const struct frag_header *h)
+static struct partial *frag_partial_of(struct net *net, const struct frag_header *h)
 {
     struct partial *unused = NULL, *oldest = NULL;
 
@@ -236,7 +236,7 @@ static struct partial *partial_of(struct net *net, const struct frag_header *h)
 }
 
 /* Takes in a fragment. True if it completes a packet. */
-static bool receive(struct net *net, uint32_t frag, uint32_t len, struct net_event *ret_event)
+static bool frag_receive(struct net *net, uint32_t frag, uint32_t len, struct net_event *ret_event)
 {
     struct frag_header h;
 
@@ -247,7 +247,7 @@ static bool receive(struct net *net, uint32_t frag, uint32_t len, struct net_eve
     if (h.magic != FRAG_MAGIC || h.total > net->max_bytes || h.n == 0 || h.n > FRAG_MAX ||
         h.idx >= h.n || bytes == 0 || h.offset > h.total || bytes > h.total - h.offset)
         return false;
-    struct partial *p = partial_of(net, &h);
+    struct partial *p = frag_partial_of(net, &h);
     if (!p || (p->seen >> h.idx & 1))
         return false;
     p->seen |= 1ull << h.idx;
@@ -265,7 +265,7 @@ static int frag_poll(struct net *net, struct net_event *events, int max)
     struct net_event got[POLL_MAX];
     int n_out = 0;
 
-    if (net->sending && max > 1 && send_more(net)) {
+    if (net->sending && max > 1 && frag_send_more(net)) {
         net->sending = false;
         events[n_out++] =
             (struct net_event){.kind = NET_SENT, .block = net->send_block, .peer = net->send_peer};
@@ -277,7 +277,7 @@ static int frag_poll(struct net *net, struct net_event *events, int max)
     for (int i = 0; i < n; i++) {
         switch ((enum net_event_kind)got[i].kind) {
         case NET_RECEIVED:
-            if (receive(net, got[i].block, got[i].len, &events[n_out]))
+            if (frag_receive(net, got[i].block, got[i].len, &events[n_out]))
                 n_out++;
             net->driver->post(net->inner, got[i].block);
             break;

@@ -88,18 +88,18 @@ struct net {
  * starts. */
 static const struct ofi *ofi;
 
-static struct slot *slot_of(void *context)
+static struct slot *ofi_slot_of(void *context)
 {
     return (struct slot *)context;
 }
 
-static uint32_t block_of(const struct net *net, const struct slot *s)
+static uint32_t ofi_block_of(const struct net *net, const struct slot *s)
 {
     return (uint32_t)(s - net->slots);
 }
 
 /* Better providers have lower numbers; -1: not wanted. */
-static int rank_provider(const char *name, const char *wanted)
+static int ofi_rank_provider(const char *name, const char *wanted)
 {
     /* `net` was merged into `tcp` in libfabric 1.18; before, `tcp` has this endpoint only below
      * ofi_rxm. */
@@ -123,7 +123,7 @@ static int rank_provider(const char *name, const char *wanted)
     return strncmp(name, wanted, n) == 0 && name[n] == ';' ? 1 : -1;
 }
 
-static int get_info(struct net *net, const struct net_config *config)
+static int ofi_get_info(struct net *net, const struct net_config *config)
 {
     const char *provider = config->provider && config->provider[0] ? config->provider : OFI_AUTO;
     char address[INET6_ADDRSTRLEN];
@@ -162,7 +162,7 @@ static int get_info(struct net *net, const struct net_config *config)
     struct fi_info *best = NULL;
     int best_rank = -1;
     for (struct fi_info *i = list; i; i = i->next) {
-        int rank = rank_provider(i->fabric_attr->prov_name, provider);
+        int rank = ofi_rank_provider(i->fabric_attr->prov_name, provider);
         if (rank >= 0 && (!best || rank < best_rank)) {
             best = i;
             best_rank = rank;
@@ -179,7 +179,7 @@ static int get_info(struct net *net, const struct net_config *config)
 }
 
 /* Closes all that open_all opened. */
-static void close_all(struct net *net)
+static void ofi_close_all(struct net *net)
 {
     struct fid *fids[] = {
         net->ep ? &net->ep->fid : NULL,         net->mr ? &net->mr->fid : NULL,
@@ -200,7 +200,7 @@ static void close_all(struct net *net)
 
 /* Opens everything, the endpoint at info's address. 0 or a negative error of libfabric, and the
  * step that failed. */
-static int open_all(struct net *net, const char **ret_what)
+static int ofi_open_all(struct net *net, const char **ret_what)
 {
     int rc;
 
@@ -247,7 +247,7 @@ static int open_all(struct net *net, const char **ret_what)
 }
 
 /* Calls a function for each socket of this type that is bound to the endpoint's address. */
-static void each_socket(const struct net *net, int type, void (*fn)(int fd))
+static void ofi_each_socket(const struct net *net, int type, void (*fn)(int fd))
 {
     DIR *dir = opendir("/proc/self/fd");
     const struct dirent *entry;
@@ -268,7 +268,7 @@ static void each_socket(const struct net *net, int type, void (*fn)(int fd))
 
 /* Makes the socket buffers of a datagram endpoint large enough for a window of packets: the
  * kernel's default holds seven packets of 16 KiB, and libfabric offers no way to ask for more. */
-static void enlarge_buffers(int fd)
+static void ofi_enlarge_buffers(int fd)
 {
     const int wanted = 8 << 20;
 
@@ -282,13 +282,13 @@ static void enlarge_buffers(int fd)
 /* libfabric 1.17 forgets connections that it accepted and that had not introduced themselves when
  * it closed. Their far ends would wait for an answer for ever, and meanwhile refuse any other
  * connection with us. */
-static void close_forgotten(int fd)
+static void ofi_close_forgotten(int fd)
 {
     close(fd);
 }
 
 /* From now on the endpoint is opened at the address it got the first time. */
-static int keep_address(struct net *net)
+static int ofi_keep_address(struct net *net)
 {
     size_t len = NET_ADDRESS_BYTES;
     void *address = calloc(1, len);
@@ -310,7 +310,7 @@ static void ofi_close(struct net *net)
 {
     if (!net)
         return;
-    close_all(net);
+    ofi_close_all(net);
     if (net->info)
         ofi->freeinfo(net->info);
     free(net->failed);
@@ -341,21 +341,21 @@ static int ofi_open(const struct net_config *config, const struct arena *arena,
     int rc = -ENOMEM;
     if (!net->slots || !net->peers || !net->failed)
         goto fail;
-    rc = get_info(net, config);
+    rc = ofi_get_info(net, config);
     if (rc < 0) {
         ofi_close(net);
         return rc;
     }
 
-    rc = open_all(net, &what);
+    rc = ofi_open_all(net, &what);
     if (rc != 0)
         goto fail;
     what = "fi_getname";
-    rc = keep_address(net);
+    rc = ofi_keep_address(net);
     if (rc != 0)
         goto fail;
     if (net->datagram)
-        each_socket(net, SOCK_DGRAM, enlarge_buffers);
+        ofi_each_socket(net, SOCK_DGRAM, ofi_enlarge_buffers);
     net->inject_bytes = net->info->tx_attr->inject_size;
     *ret_net = net;
     return 0;
@@ -393,7 +393,7 @@ static int ofi_address(struct net *net, void *buf, size_t *len)
     return 0;
 }
 
-static int post_block(struct net *net, uint32_t block)
+static int ofi_post_block(struct net *net, uint32_t block)
 {
     struct slot *s = &net->slots[block];
     ssize_t rc = fi_recv(net->ep, arena_at(net->arena, block), net->max_bytes, net->desc,
@@ -404,7 +404,7 @@ static int post_block(struct net *net, uint32_t block)
     return rc == -FI_EAGAIN ? -EAGAIN : (int)rc;
 }
 
-static void send_over(struct net *net, struct slot *s)
+static void ofi_send_over(struct net *net, struct slot *s)
 {
     struct peer *p = &net->peers[s->peer];
 
@@ -416,13 +416,13 @@ static void send_over(struct net *net, struct slot *s)
 
 /* Opens everything anew. Sends that were under way count as failed, receives are posted and peers
  * inserted again. */
-static int reopen(struct net *net)
+static int ofi_reopen(struct net *net)
 {
     const char *what;
 
-    close_all(net);
-    each_socket(net, SOCK_STREAM, close_forgotten);
-    int rc = open_all(net, &what);
+    ofi_close_all(net);
+    ofi_each_socket(net, SOCK_STREAM, ofi_close_forgotten);
+    int rc = ofi_open_all(net, &what);
     for (uint32_t i = 0; i < net->n_peers; i++) {
         struct peer *p = &net->peers[i];
         if (rc == 0 && p->used && !p->removed) {
@@ -434,11 +434,11 @@ static int reopen(struct net *net)
     for (uint32_t block = 0; block < net->arena->n_blocks; block++) {
         struct slot *s = &net->slots[block];
         if (s->use == SLOT_SEND) {
-            send_over(net, s);
+            ofi_send_over(net, s);
             net->failed[net->n_failed++] = block;
         } else if (s->use == SLOT_RECEIVE && rc == 0) {
             what = "fi_recv";
-            rc = post_block(net, block);
+            rc = ofi_post_block(net, block);
         }
     }
     for (uint32_t i = 0; i < net->n_peers; i++)
@@ -447,7 +447,7 @@ static int reopen(struct net *net)
     if (rc != 0) {
         log_error("libfabric provider %s: cannot open again: %s: %s",
                   net->info->fabric_attr->prov_name, what, ofi->strerror(-rc));
-        close_all(net);
+        ofi_close_all(net);
     }
     return rc;
 }
@@ -467,7 +467,7 @@ static int ofi_peer_add(struct net *net, const void *address, size_t len, uint32
             known = true;
     }
     if (known && !net->datagram) {
-        int rc = reopen(net);
+        int rc = ofi_reopen(net);
         if (rc < 0)
             return rc;
     }
@@ -503,7 +503,7 @@ static void ofi_peer_remove(struct net *net, uint32_t peer)
         return;
     fi_av_remove(net->av, &p->addr, 1, 0);
     if (net->n_stuck > net->n_blocks / 8)
-        reopen(net);
+        ofi_reopen(net);
 }
 
 static int ofi_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len)
@@ -534,22 +534,22 @@ static int ofi_post(struct net *net, uint32_t block)
 {
     if (!net->ep)
         return -ENETDOWN;
-    return post_block(net, block);
+    return ofi_post_block(net, block);
 }
 
 /* Takes one error off the queue. True if it makes an event. */
-static bool take_error(struct net *net, struct net_event *ret_event)
+static bool ofi_take_error(struct net *net, struct net_event *ret_event)
 {
     struct fi_cq_err_entry err = {0};
 
     if (fi_cq_readerr(net->cq, &err, 0) <= 0 || !err.op_context)
         return false;
-    struct slot *s = slot_of(err.op_context);
-    uint32_t block = block_of(net, s);
+    struct slot *s = ofi_slot_of(err.op_context);
+    uint32_t block = ofi_block_of(net, s);
     if (s->use == SLOT_RECEIVE) {
         s->use = SLOT_FREE;
         /* A packet that did not arrive whole; the place is as good as before. */
-        if (post_block(net, block) == 0)
+        if (ofi_post_block(net, block) == 0)
             return false;
         *ret_event = (struct net_event){.kind = NET_RECEIVED, .block = block, .len = 0};
         return true;
@@ -560,7 +560,7 @@ static bool take_error(struct net *net, struct net_event *ret_event)
                                     .block = block,
                                     .peer = s->peer,
                                     .error = err.err > 0 ? -err.err : -EIO};
-    send_over(net, s);
+    ofi_send_over(net, s);
     return true;
 }
 
@@ -581,7 +581,7 @@ static int ofi_poll(struct net *net, struct net_event *events, int max)
     if (n == -FI_EAGAIN)
         return n_out;
     if (n == -FI_EAVAIL) {
-        if (take_error(net, &events[n_out]))
+        if (ofi_take_error(net, &events[n_out]))
             n_out++;
         return n_out;
     }
@@ -591,11 +591,11 @@ static int ofi_poll(struct net *net, struct net_event *events, int max)
         return (int)n;
     }
     for (ssize_t i = 0; i < n; i++) {
-        struct slot *s = slot_of(entries[i].op_context);
-        uint32_t block = block_of(net, s);
+        struct slot *s = ofi_slot_of(entries[i].op_context);
+        uint32_t block = ofi_block_of(net, s);
         if (s->use == SLOT_SEND) {
             events[n_out++] = (struct net_event){.kind = NET_SENT, .block = block, .peer = s->peer};
-            send_over(net, s);
+            ofi_send_over(net, s);
         } else if (s->use == SLOT_RECEIVE) {
             s->use = SLOT_FREE;
             events[n_out++] = (struct net_event){

@@ -43,7 +43,7 @@
 #define BACKOFF_MIN_MS 10u
 #define BACKOFF_MAX_MS 1000u
 
-static void ask_for(const struct net *net, struct tcp_conn *c, uint32_t events)
+static void tcp_ask_for(const struct net *net, struct tcp_conn *c, uint32_t events)
 {
     struct epoll_event ev = {.events = events, .data.ptr = c};
 
@@ -51,7 +51,7 @@ static void ask_for(const struct net *net, struct tcp_conn *c, uint32_t events)
         c->epoll_set = events;
 }
 
-static struct tcp_conn *conn_new(struct net *net, int fd, uint32_t peer, bool initiated)
+static struct tcp_conn *tcp_conn_new(struct net *net, int fd, uint32_t peer, bool initiated)
 {
     struct tcp_conn *c = calloc(1, sizeof *c);
     const int one = 1;
@@ -78,7 +78,7 @@ static struct tcp_conn *conn_new(struct net *net, int fd, uint32_t peer, bool in
     return c;
 }
 
-static void deactivate(struct net *net, struct tcp_conn *c)
+static void tcp_deactivate(struct net *net, struct tcp_conn *c)
 {
     if (list_empty(&c->active))
         return;
@@ -86,7 +86,7 @@ static void deactivate(struct net *net, struct tcp_conn *c)
     net->n_active--;
 }
 
-static void activate(struct net *net, struct tcp_conn *c)
+static void tcp_activate(struct net *net, struct tcp_conn *c)
 {
     c->n_quiet = 0;
     if (!list_empty(&c->active) || c->dead)
@@ -96,7 +96,7 @@ static void activate(struct net *net, struct tcp_conn *c)
 }
 
 /* The peer is without a connection: when it may have one again. */
-static void await(struct net *net, struct tcp_peer *p, uint64_t after_ns)
+static void tcp_await(struct net *net, struct tcp_peer *p, uint64_t after_ns)
 {
     p->conn = NULL;
     p->retry_ns = clock_coarse_ns() + after_ns;
@@ -108,7 +108,7 @@ static void await(struct net *net, struct tcp_peer *p, uint64_t after_ns)
     }
 }
 
-static void fail_queue(struct net *net, struct tcp_peer *p, int error)
+static void tcp_fail_queue(struct net *net, struct tcp_peer *p, int error)
 {
     while (p->n_queued > 0) {
         uint32_t block = p->head;
@@ -120,13 +120,13 @@ static void fail_queue(struct net *net, struct tcp_peer *p, int error)
     list_remove(&p->dirty);
 }
 
-static void conn_close(struct net *net, struct tcp_conn *c)
+static void tcp_conn_close(struct net *net, struct tcp_conn *c)
 {
     if (c->dead)
         return;
     c->dead = true;
     close(c->fd);
-    deactivate(net, c);
+    tcp_deactivate(net, c);
     if (c->block != BLOCK_NONE)
         net->posted[net->n_posted++] = c->block;
     c->block = BLOCK_NONE;
@@ -139,7 +139,7 @@ static void conn_close(struct net *net, struct tcp_conn *c)
 }
 
 /* Another connection of the peer that can be sent on. */
-static struct tcp_conn *other_conn(const struct net *net, uint32_t peer)
+static struct tcp_conn *tcp_other_conn(const struct net *net, uint32_t peer)
 {
     list_foreach(it, &net->conns) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
@@ -150,18 +150,18 @@ static struct tcp_conn *other_conn(const struct net *net, uint32_t peer)
 }
 
 /* The connection broke. */
-static void conn_fail(struct net *net, struct tcp_conn *c, int error)
+static void tcp_conn_fail(struct net *net, struct tcp_conn *c, int error)
 {
     uint32_t idx = c->peer;
 
     if (c->dead)
         return;
-    conn_close(net, c);
+    tcp_conn_close(net, c);
     struct tcp_peer *p = idx == TCP_PEER_NONE ? NULL : &net->peers[idx];
     if (!p || p->conn != c)
         return;
-    fail_queue(net, p, error);
-    p->conn = other_conn(net, idx);
+    tcp_fail_queue(net, p, error);
+    p->conn = tcp_other_conn(net, idx);
     if (p->conn)
         return;
     if (p->down == 0)
@@ -170,10 +170,10 @@ static void conn_fail(struct net *net, struct tcp_conn *c, int error)
     p->backoff_ms = p->backoff_ms == 0                   ? BACKOFF_MIN_MS
                     : p->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS
                                                          : p->backoff_ms * 2;
-    await(net, p, p->backoff_ms * CLOCK_NS_PER_MS);
+    tcp_await(net, p, p->backoff_ms * CLOCK_NS_PER_MS);
 }
 
-static void use_conn(struct net *net, struct tcp_peer *p, struct tcp_conn *c)
+static void tcp_use_conn(struct net *net, struct tcp_peer *p, struct tcp_conn *c)
 {
     p->conn = c;
     if (p->waiting) {
@@ -182,17 +182,17 @@ static void use_conn(struct net *net, struct tcp_peer *p, struct tcp_conn *c)
     }
 }
 
-static void peer_flush(struct net *net, struct tcp_peer *p)
+static void tcp_peer_flush(struct net *net, struct tcp_peer *p)
 {
     int rc = tcp_stream_flush(net, p);
 
     if (rc < 0)
-        conn_fail(net, p->conn, rc);
+        tcp_conn_fail(net, p->conn, rc);
     else if (p->n_queued == 0)
         list_remove(&p->dirty);
 }
 
-static int peer_connect(struct net *net, uint32_t idx)
+static int tcp_peer_connect(struct net *net, uint32_t idx)
 {
     struct tcp_peer *p = &net->peers[idx];
     struct sockaddr_storage own, to;
@@ -215,17 +215,17 @@ static int peer_connect(struct net *net, uint32_t idx)
     if (bind(fd, (struct sockaddr *)&own, net->address_len) < 0 ||
         (connect(fd, (struct sockaddr *)&to, p->address_len) < 0 && errno != EINPROGRESS))
         rc = -errno;
-    struct tcp_conn *c = rc == 0 ? conn_new(net, fd, idx, true) : NULL;
+    struct tcp_conn *c = rc == 0 ? tcp_conn_new(net, fd, idx, true) : NULL;
     if (!c) {
         close(fd);
         return rc < 0 ? rc : -ENOMEM;
     }
-    use_conn(net, p, c);
+    tcp_use_conn(net, p, c);
     return 0;
 }
 
 /* The attempt to connect is over. */
-static void on_connected(struct net *net, struct tcp_conn *c)
+static void tcp_on_connected(struct net *net, struct tcp_conn *c)
 {
     struct tcp_peer *p = &net->peers[c->peer];
     int error = 0;
@@ -234,29 +234,29 @@ static void on_connected(struct net *net, struct tcp_conn *c)
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         error = errno;
     if (error != 0) {
-        conn_fail(net, c, -error);
+        tcp_conn_fail(net, c, -error);
         return;
     }
     c->connecting = false;
-    ask_for(net, c, EPOLLIN);
-    activate(net, c);
+    tcp_ask_for(net, c, EPOLLIN);
+    tcp_activate(net, c);
     if (p->conn == c)
-        peer_flush(net, p);
+        tcp_peer_flush(net, p);
 }
 
 /* The connection is with this peer from now on. */
-static void claim(struct net *net, struct tcp_conn *c, uint32_t idx)
+static void tcp_claim(struct net *net, struct tcp_conn *c, uint32_t idx)
 {
     struct tcp_peer *p = &net->peers[idx];
 
     net->n_strangers -= c->peer == TCP_PEER_NONE;
     c->peer = idx;
-    ask_for(net, c, EPOLLIN);
-    activate(net, c);
+    tcp_ask_for(net, c, EPOLLIN);
+    tcp_activate(net, c);
     if (!p->conn || p->conn->connecting) {
         /* An attempt of our own goes on; what it becomes will only be read. */
-        use_conn(net, p, c);
-        peer_flush(net, p);
+        tcp_use_conn(net, p, c);
+        tcp_peer_flush(net, p);
     }
 }
 
@@ -284,17 +284,17 @@ int tcp_greeted(struct net *net, struct tcp_conn *c)
         struct tcp_peer *p = &net->peers[i];
         if (p->used && p->address_len == len && memcmp(p->address, c->hello.address, len) == 0) {
             p->backoff_ms = 0;
-            claim(net, c, i);
+            tcp_claim(net, c, i);
             return 0;
         }
     }
     /* It is not read until it is somebody. */
-    ask_for(net, c, 0);
-    deactivate(net, c);
+    tcp_ask_for(net, c, 0);
+    tcp_deactivate(net, c);
     return 0;
 }
 
-static void accept_all(struct net *net)
+static void tcp_accept_all(struct net *net)
 {
     for (;;) {
         int fd = accept4(net->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -302,7 +302,7 @@ static void accept_all(struct net *net)
             continue;
         if (fd < 0)
             return;
-        if (net->n_strangers >= STRANGERS_MAX || !conn_new(net, fd, TCP_PEER_NONE, false)) {
+        if (net->n_strangers >= STRANGERS_MAX || !tcp_conn_new(net, fd, TCP_PEER_NONE, false)) {
             log_warn("tcp %s: connection refused: %u already wait to be known", net->text,
                      net->n_strangers);
             close(fd);
@@ -315,7 +315,7 @@ static void tcp_close(struct net *net)
     if (!net)
         return;
     list_foreach_safe(it, &net->conns)
-        conn_close(net, list_entry(it, struct tcp_conn, node));
+        tcp_conn_close(net, list_entry(it, struct tcp_conn, node));
     list_foreach_safe(it, &net->graves) {
         list_remove(it);
         free(list_entry(it, struct tcp_conn, node));
@@ -332,7 +332,7 @@ static void tcp_close(struct net *net)
 }
 
 /* Binds and listens. 0, or negative errno and what failed. */
-static int open_socket(struct net *net, const struct net_config *config, const char **ret_what)
+static int tcp_open_socket(struct net *net, const struct net_config *config, const char **ret_what)
 {
     struct sockaddr_storage own;
     socklen_t len = sizeof own;
@@ -399,7 +399,7 @@ static int tcp_open(const struct net_config *config, const struct arena *arena,
     if (net->epoll_fd < 0)
         rc = -errno;
     else if (net->slots && net->posted && net->peers && net->stage)
-        rc = open_socket(net, config, &what);
+        rc = tcp_open_socket(net, config, &what);
     if (rc < 0) {
         const char *interface = config->interface ? config->interface : "loopback";
         log_error("tcp on %s: %s: %s", config->address ? config->address : interface, what,
@@ -450,12 +450,12 @@ static int tcp_peer_add(struct net *net, const void *address, size_t len, uint32
     list_init(&p->dirty);
     memcpy(p->address, address, len);
     *ret_peer = idx;
-    await(net, p, memcmp(net->address, address, len) < 0 ? 0 : COURTESY_NS);
+    tcp_await(net, p, memcmp(net->address, address, len) < 0 ? 0 : COURTESY_NS);
     list_foreach_safe(it, &net->conns) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
         if (c->peer == TCP_PEER_NONE && c->greeted && le32toh(c->hello.address_len) == len &&
             memcmp(c->hello.address, address, len) == 0)
-            claim(net, c, idx);
+            tcp_claim(net, c, idx);
     }
     return 0;
 }
@@ -466,11 +466,11 @@ static void tcp_peer_remove(struct net *net, uint32_t peer)
 
     if (!p->used)
         return;
-    fail_queue(net, p, -ECONNRESET);
+    tcp_fail_queue(net, p, -ECONNRESET);
     list_foreach_safe(it, &net->conns) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
         if (c->peer == peer)
-            conn_close(net, c);
+            tcp_conn_close(net, c);
     }
     net->n_waiting -= p->waiting;
     net->n_down -= p->down != 0;
@@ -491,11 +491,11 @@ static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len
         c->sent_poll != net->n_polls) {
         went = tcp_stream_send(net, c, block);
         if (went < 0) {
-            conn_fail(net, c, (int)went);
+            tcp_conn_fail(net, c, (int)went);
             return (int)went;
         }
         c->sent_poll = net->n_polls;
-        activate(net, c);
+        tcp_activate(net, c);
         if ((size_t)went == sizeof s->head + len)
             return NET_E_DONE;
     }
@@ -517,7 +517,7 @@ static int tcp_post(struct net *net, uint32_t block)
 }
 
 /* Peers without a connection whose time has come. */
-static void connect_waiting(struct net *net)
+static void tcp_connect_waiting(struct net *net)
 {
     uint64_t now_ns = clock_coarse_ns();
 
@@ -533,28 +533,28 @@ static void connect_waiting(struct net *net)
                 net->connect_ns = p->retry_ns;
             continue;
         }
-        int rc = peer_connect(net, i);
+        int rc = tcp_peer_connect(net, i);
         if (rc < 0) {
-            fail_queue(net, p, rc);
+            tcp_fail_queue(net, p, rc);
             net->n_down += p->down == 0;
             p->down = rc;
-            await(net, p, BACKOFF_MAX_MS * CLOCK_NS_PER_MS);
+            tcp_await(net, p, BACKOFF_MAX_MS * CLOCK_NS_PER_MS);
         }
     }
 }
 
-static void expire_strangers(struct net *net)
+static void tcp_expire_strangers(struct net *net)
 {
     uint64_t now_ns = clock_coarse_ns();
 
     list_foreach_safe(it, &net->conns) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
         if (c->peer == TCP_PEER_NONE && now_ns - c->since_ns > STRANGER_NS)
-            conn_close(net, c);
+            tcp_conn_close(net, c);
     }
 }
 
-static void report(struct net *net, struct tcp_events *events)
+static void tcp_report(struct net *net, struct tcp_events *events)
 {
     while (net->n_done > 0 && events->n < events->max) {
         uint32_t block = net->done_head;
@@ -577,22 +577,22 @@ static void report(struct net *net, struct tcp_events *events)
     }
 }
 
-static void read_conn(struct net *net, struct tcp_conn *c, struct tcp_events *events)
+static void tcp_read_conn(struct net *net, struct tcp_conn *c, struct tcp_events *events)
 {
     if (c->dead || net->stage_conn || (c->greeted && c->peer == TCP_PEER_NONE))
         return;
     long n = tcp_stream_read(net, c, events);
     if (n < 0) {
-        conn_fail(net, c, (int)n);
+        tcp_conn_fail(net, c, (int)n);
     } else if (n > 0) {
-        activate(net, c);
+        tcp_activate(net, c);
     } else if (++c->n_quiet > QUIET_POLLS) {
-        deactivate(net, c);
+        tcp_deactivate(net, c);
     }
 }
 
 /* Looks at all sockets. */
-static void look_round(struct net *net, struct tcp_events *events)
+static void tcp_look_round(struct net *net, struct tcp_events *events)
 {
     struct epoll_event ready[READY_MAX];
     int n = epoll_wait(net->epoll_fd, ready, READY_MAX, 0);
@@ -601,26 +601,26 @@ static void look_round(struct net *net, struct tcp_events *events)
     for (int i = 0; i < n; i++) {
         struct tcp_conn *c = ready[i].data.ptr;
         if (!c) {
-            accept_all(net);
+            tcp_accept_all(net);
             continue;
         }
         if (c->dead)
             continue;
         if (c->connecting) {
-            on_connected(net, c);
+            tcp_on_connected(net, c);
             continue;
         }
         if (c->epoll_set & EPOLLOUT)
-            ask_for(net, c, EPOLLIN);
+            tcp_ask_for(net, c, EPOLLIN);
         if (c->epoll_set == 0)
-            conn_fail(net, c, -ECONNRESET); /* hung up before anybody knew it */
+            tcp_conn_fail(net, c, -ECONNRESET); /* hung up before anybody knew it */
         else if (ready[i].events & ~(uint32_t)EPOLLOUT)
-            read_conn(net, c, events);
+            tcp_read_conn(net, c, events);
     }
     if (net->n_strangers > 0)
-        expire_strangers(net);
+        tcp_expire_strangers(net);
     if (net->n_waiting > 0)
-        connect_waiting(net);
+        tcp_connect_waiting(net);
 }
 
 static int tcp_poll(struct net *net, struct net_event *at, int max)
@@ -631,24 +631,24 @@ static int tcp_poll(struct net *net, struct net_event *at, int max)
     list_foreach_safe(it, &net->dirty) {
         struct tcp_peer *p = list_entry(it, struct tcp_peer, dirty);
         if (p->conn && !p->conn->connecting)
-            peer_flush(net, p);
+            tcp_peer_flush(net, p);
     }
     if (net->stage_conn) {
         struct tcp_conn *c = net->stage_conn;
         int rc = tcp_stream_rest(net, &events);
         if (rc < 0)
-            conn_fail(net, c, rc);
+            tcp_conn_fail(net, c, rc);
     }
     if (net->n_active <= ACTIVE_MAX)
         list_foreach_safe(it, &net->active)
-            read_conn(net, list_entry(it, struct tcp_conn, active), &events);
+            tcp_read_conn(net, list_entry(it, struct tcp_conn, active), &events);
     if (net->n_active == 0 || net->n_active > ACTIVE_MAX || ++net->n_skipped >= SKIP_POLLS)
-        look_round(net, &events);
+        tcp_look_round(net, &events);
     list_foreach_safe(it, &net->graves) {
         list_remove(it);
         free(list_entry(it, struct tcp_conn, node));
     }
-    report(net, &events);
+    tcp_report(net, &events);
     return events.n;
 }
 
@@ -665,9 +665,9 @@ static int tcp_wait_ready(struct net *net)
         struct tcp_peer *p = list_entry(it, struct tcp_peer, dirty);
         if (!p->conn || p->conn->connecting)
             continue;
-        peer_flush(net, p);
+        tcp_peer_flush(net, p);
         if (p->conn && p->n_queued > 0)
-            ask_for(net, p->conn, EPOLLIN | EPOLLOUT);
+            tcp_ask_for(net, p->conn, EPOLLIN | EPOLLOUT);
     }
     if (net->n_done > 0 || net->n_down > 0 || (net->stage_conn && net->n_posted > 0))
         return -EAGAIN;

@@ -10,7 +10,7 @@
 
 static struct ofi functions;
 
-static void *symbol(void *library, const char *name)
+static void *ofi_symbol(void *library, const char *name)
 {
     void *address = dlsym(library, name);
 
@@ -22,7 +22,7 @@ static void *symbol(void *library, const char *name)
 /* A library that libfabric brings along for old InfiniPath cards catches fatal signals and writes a
  * report into the current directory. A crash of the daemon is the daemon's, with a core file, and
  * SIGTERM is its own. */
-static void *open_library(void)
+static void *ofi_open_library(void)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGINT, SIGTERM};
     struct sigaction before[sizeof signals / sizeof *signals];
@@ -41,17 +41,17 @@ const struct ofi *ofi_load(void)
 
     if (library)
         return &functions;
-    library = open_library();
+    library = ofi_open_library();
     if (!library) {
         log_error("cannot load libfabric: %s", dlerror());
         return NULL;
     }
     /* POSIX permits the conversion that ISO C forbids. */
-    *(void **)&functions.getinfo = symbol(library, "fi_getinfo");
-    *(void **)&functions.freeinfo = symbol(library, "fi_freeinfo");
-    *(void **)&functions.dupinfo = symbol(library, "fi_dupinfo");
-    *(void **)&functions.fabric = symbol(library, "fi_fabric");
-    *(void **)&functions.strerror = symbol(library, "fi_strerror");
+    *(void **)&functions.getinfo = ofi_symbol(library, "fi_getinfo");
+    *(void **)&functions.freeinfo = ofi_symbol(library, "fi_freeinfo");
+    *(void **)&functions.dupinfo = ofi_symbol(library, "fi_dupinfo");
+    *(void **)&functions.fabric = ofi_symbol(library, "fi_fabric");
+    *(void **)&functions.strerror = ofi_symbol(library, "fi_strerror");
     if (!functions.getinfo || !functions.freeinfo || !functions.dupinfo || !functions.fabric ||
         !functions.strerror) {
         dlclose(library);

@@ -44,7 +44,8 @@ void tcp_stream_done(struct net *net, uint32_t block, int error)
 }
 
 /* Adds the rest of a frame to a vector, without its first `off` bytes. */
-static int add_frame(const struct net *net, uint32_t block, uint32_t off, struct iovec *iov)
+static int tcp_stream_add_frame(const struct net *net, uint32_t block, uint32_t off,
+                                struct iovec *iov)
 {
     struct tcp_slot *s = &net->slots[block];
     uint32_t len = le32toh(s->head.len);
@@ -62,7 +63,7 @@ static int add_frame(const struct net *net, uint32_t block, uint32_t off, struct
     return n;
 }
 
-static long send_vector(int fd, struct iovec *iov, int n)
+static long tcp_stream_send_vector(int fd, struct iovec *iov, int n)
 {
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
     ssize_t rc = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -75,13 +76,13 @@ static long send_vector(int fd, struct iovec *iov, int n)
 long tcp_stream_send(struct net *net, const struct tcp_conn *c, uint32_t block)
 {
     struct iovec iov[2];
-    int n = add_frame(net, block, 0, iov);
+    int n = tcp_stream_add_frame(net, block, 0, iov);
 
-    return send_vector(c->fd, iov, n);
+    return tcp_stream_send_vector(c->fd, iov, n);
 }
 
 /* Takes what was sent off the peer's queue. */
-static void advance(struct net *net, struct tcp_peer *p, size_t n_bytes)
+static void tcp_stream_advance(struct net *net, struct tcp_peer *p, size_t n_bytes)
 {
     while (n_bytes > 0) {
         uint32_t block = p->head;
@@ -111,7 +112,7 @@ int tcp_stream_flush(struct net *net, struct tcp_peer *p)
         memcpy(hello.address, net->address, net->address_len);
         struct iovec iov = {.iov_base = (uint8_t *)&hello + (sizeof hello - c->hello_left),
                             .iov_len = c->hello_left};
-        long rc = send_vector(c->fd, &iov, 1);
+        long rc = tcp_stream_send_vector(c->fd, &iov, 1);
         if (rc < 0)
             return (int)rc;
         c->hello_left -= (uint32_t)rc;
@@ -125,16 +126,16 @@ int tcp_stream_flush(struct net *net, struct tcp_peer *p)
         uint32_t block = p->head, off = p->head_off;
         for (uint32_t i = 0; i < p->n_queued && i < SEND_FRAMES && n_bytes < SEND_BYTES; i++) {
             const struct tcp_slot *s = &net->slots[block];
-            n += add_frame(net, block, off, &iov[n]);
+            n += tcp_stream_add_frame(net, block, off, &iov[n]);
             n_bytes += sizeof s->head + le32toh(s->head.len) - off;
             block = s->next;
             off = 0;
         }
-        long rc = send_vector(c->fd, iov, n);
+        long rc = tcp_stream_send_vector(c->fd, iov, n);
         if (rc < 0)
             return (int)rc;
         c->sent_poll = net->n_polls;
-        advance(net, p, (size_t)rc);
+        tcp_stream_advance(net, p, (size_t)rc);
         if ((size_t)rc < n_bytes)
             break;
     }
@@ -142,7 +143,7 @@ int tcp_stream_flush(struct net *net, struct tcp_peer *p)
 }
 
 /* The head is complete: is it one that may come here? */
-static int check_head(const struct net *net, const struct tcp_conn *c)
+static int tcp_stream_check_head(const struct net *net, const struct tcp_conn *c)
 {
     uint32_t magic = le32toh(c->head.magic), len = le32toh(c->head.len);
 
@@ -155,7 +156,7 @@ static int check_head(const struct net *net, const struct tcp_conn *c)
     return -EPROTO;
 }
 
-static void finish_frame(struct tcp_conn *c, struct tcp_events *events)
+static void tcp_stream_finish_frame(struct tcp_conn *c, struct tcp_events *events)
 {
     events->at[events->n++] = (struct net_event){
         .kind = NET_RECEIVED, .block = c->block, .len = c->filled, .peer = c->peer};
@@ -166,7 +167,8 @@ static void finish_frame(struct tcp_conn *c, struct tcp_events *events)
 
 /* Gives the frame whose head is complete a place. False: there is none, or no event could be
  * told. */
-static bool place_frame(struct net *net, struct tcp_conn *c, const struct tcp_events *events)
+static bool tcp_stream_place_frame(struct net *net, struct tcp_conn *c,
+                                   const struct tcp_events *events)
 {
     if (net->n_posted == 0 || events->n >= events->max)
         return false;
@@ -176,8 +178,8 @@ static bool place_frame(struct net *net, struct tcp_conn *c, const struct tcp_ev
 }
 
 /* Passes bytes of the stream on. Returns how many could be, or negative errno. */
-static long feed(struct net *net, struct tcp_conn *c, const uint8_t *bytes, size_t n,
-                 struct tcp_events *events)
+static long tcp_stream_feed(struct net *net, struct tcp_conn *c, const uint8_t *bytes, size_t n,
+                            struct tcp_events *events)
 {
     size_t at = 0;
 
@@ -190,7 +192,7 @@ static long feed(struct net *net, struct tcp_conn *c, const uint8_t *bytes, size
             c->n_head += (uint32_t)k;
             if (c->n_head < sizeof c->head)
                 break;
-            if (check_head(net, c) < 0)
+            if (tcp_stream_check_head(net, c) < 0)
                 return -EPROTO;
             c->filled = 0;
         }
@@ -210,7 +212,7 @@ static long feed(struct net *net, struct tcp_conn *c, const uint8_t *bytes, size
             continue;
         }
         if (c->block == BLOCK_NONE) {
-            if (!place_frame(net, c, events))
+            if (!tcp_stream_place_frame(net, c, events))
                 break;
             k = len < n - at ? len : n - at;
         }
@@ -220,7 +222,7 @@ static long feed(struct net *net, struct tcp_conn *c, const uint8_t *bytes, size
         at += k;
         c->filled += (uint32_t)k;
         if (c->filled == len)
-            finish_frame(c, events);
+            tcp_stream_finish_frame(c, events);
     }
     return (long)at;
 }
@@ -231,7 +233,8 @@ int tcp_stream_rest(struct net *net, struct tcp_events *events)
 
     if (c->greeted && c->peer == TCP_PEER_NONE)
         return 0;
-    long rc = feed(net, c, net->stage + net->stage_at, net->stage_end - net->stage_at, events);
+    long rc =
+        tcp_stream_feed(net, c, net->stage + net->stage_at, net->stage_end - net->stage_at, events);
     if (rc < 0)
         return (int)rc;
     net->stage_at += (size_t)rc;
@@ -241,7 +244,8 @@ int tcp_stream_rest(struct net *net, struct tcp_events *events)
 }
 
 /* The stage holds the next bytes of this connection, up to `end`. */
-static int feed_stage(struct net *net, struct tcp_conn *c, size_t end, struct tcp_events *events)
+static int tcp_stream_feed_stage(struct net *net, struct tcp_conn *c, size_t end,
+                                 struct tcp_events *events)
 {
     net->stage_at = 0;
     net->stage_end = end;
@@ -258,8 +262,8 @@ struct guess {
     int n, n_frames;
 };
 
-static void guess_frames(struct net *net, struct tcp_conn *c, const struct tcp_events *events,
-                         struct guess *g)
+static void tcp_stream_guess_frames(struct net *net, struct tcp_conn *c,
+                                    const struct tcp_events *events, struct guess *g)
 {
     int room = events->max - events->n;
 
@@ -283,7 +287,7 @@ static void guess_frames(struct net *net, struct tcp_conn *c, const struct tcp_e
 }
 
 /* Copies what lies in the vector from entry i on, n bytes in all, to the stage. */
-static void to_stage(struct net *net, const struct guess *g, int i, size_t n)
+static void tcp_stream_to_stage(struct net *net, const struct guess *g, int i, size_t n)
 {
     size_t at = 0;
 
@@ -295,8 +299,8 @@ static void to_stage(struct net *net, const struct guess *g, int i, size_t n)
 }
 
 /* Sorts out what such a call brought. */
-static int take_guess(struct net *net, struct tcp_conn *c, struct guess *g, size_t n,
-                      struct tcp_events *events)
+static int tcp_stream_take_guess(struct net *net, struct tcp_conn *c, struct guess *g, size_t n,
+                                 struct tcp_events *events)
 {
     int i = 0, f = 0, rc = 0;
 
@@ -306,7 +310,7 @@ static int take_guess(struct net *net, struct tcp_conn *c, struct guess *g, size
         n -= k;
         i = 1;
         if (c->filled == le32toh(c->head.len))
-            finish_frame(c, events);
+            tcp_stream_finish_frame(c, events);
     }
     for (; n > 0; f++, i += 2) {
         size_t k = n < sizeof c->head ? n : sizeof c->head;
@@ -315,12 +319,12 @@ static int take_guess(struct net *net, struct tcp_conn *c, struct guess *g, size
         n -= k;
         if (k < sizeof c->head)
             break;
-        rc = check_head(net, c);
+        rc = tcp_stream_check_head(net, c);
         if (rc < 0)
             break;
         c->filled = 0;
         if (le32toh(c->head.len) != g->len) {
-            to_stage(net, g, i + 1, n);
+            tcp_stream_to_stage(net, g, i + 1, n);
             break;
         }
         c->block = g->blocks[f];
@@ -328,14 +332,14 @@ static int take_guess(struct net *net, struct tcp_conn *c, struct guess *g, size
         c->filled = (uint32_t)k;
         n -= k;
         if (c->filled == g->len)
-            finish_frame(c, events);
+            tcp_stream_finish_frame(c, events);
     }
     /* Blocks without a frame go back; the one in which a frame began is the connection's. */
     for (int back = g->n_frames - 1; back >= f; back--)
         if (g->blocks[back] != c->block)
             net->posted[net->n_posted++] = g->blocks[back];
     if (rc == 0 && c->block == BLOCK_NONE && c->n_head == sizeof c->head)
-        rc = feed_stage(net, c, n, events);
+        rc = tcp_stream_feed_stage(net, c, n, events);
     return rc;
 }
 
@@ -351,7 +355,7 @@ long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *eve
     if (events->n >= events->max)
         return 0;
     if (guessing)
-        guess_frames(net, c, events, &g);
+        tcp_stream_guess_frames(net, c, events, &g);
     if (guessing && g.n > 0) {
         struct msghdr msg = {.msg_iov = g.iov, .msg_iovlen = (size_t)g.n};
         n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
@@ -362,10 +366,10 @@ long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *eve
     }
     int rc = n > 0 ? 0 : n == 0 ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;
     if (guessing) {
-        int taken = take_guess(net, c, &g, n > 0 ? (size_t)n : 0, events);
+        int taken = tcp_stream_take_guess(net, c, &g, n > 0 ? (size_t)n : 0, events);
         rc = rc < 0 ? rc : taken;
     } else if (n > 0) {
-        rc = feed_stage(net, c, (size_t)n, events);
+        rc = tcp_stream_feed_stage(net, c, (size_t)n, events);
     }
     return rc < 0 ? rc : n > 0 ? n : 0;
 }

@@ -12,7 +12,7 @@
 #define BLOCKS_MIN     128u
 #define GIVE_ENTRIES   1024u
 
-static uint32_t power_of_two(uint32_t n)
+static uint32_t hub_power_of_two(uint32_t n)
 {
     uint32_t p = 1;
     while (p < n)
@@ -38,7 +38,7 @@ int hub_new(const struct hub_config *config, struct hub **ret_hub)
     for (uint32_t i = 0; i < HOP_MAX_CHANNELS; i++)
         hub->wake[i].event_fd = -1;
 
-    uint32_t back_entries = power_of_two(n_blocks);
+    uint32_t back_entries = hub_power_of_two(n_blocks);
     hub->give = aligned_alloc(64, (size_t)n * n * sizeof *hub->give);
     hub->back = aligned_alloc(64, (size_t)n * n * sizeof *hub->back);
     hub->handover_entries =

@@ -175,6 +175,27 @@ static void test_limit_of_a_rank(void **state)
     assert_true(list_empty(&delivery.waiting));
 }
 
+/* Where there is room in the ring again, a message still goes behind those that wait. */
+static void test_behind_those_that_wait(void **state)
+{
+    uint32_t n = 0, read = 0;
+
+    (void)state;
+    while (record_queue_empty(&downs[0].backlog))
+        assert_int_equal(deliver(0, n++, PARTS_PACKET), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(read_ring(0), (int32_t)read++);
+    assert_int_equal(deliver(0, n++, 8), 0);
+    for (int i = 0; i < 100 && read < n; i++) {
+        int32_t tag = read_ring(0);
+        if (tag >= 0)
+            assert_int_equal(tag, (int32_t)read++);
+        else
+            delivery_poll(&delivery);
+    }
+    assert_int_equal(read, n);
+}
+
 /* Ranks with large limits do not take more together than the channel has for them. */
 static void test_limit_of_a_channel(void **state)
 {
@@ -465,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_limit_of_a_rank, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_behind_those_that_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limit_of_a_channel, setup, teardown),
         cmocka_unit_test_setup_teardown(test_packet_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_and_go, setup, teardown),
