@@ -143,16 +143,18 @@ static void every_step_has_its_words(void **state)
 
 static void the_last_value_of_a_name_stays(void **state)
 {
-    char a1[] = "A=1", ab[] = "AB=x", b[] = "B", a2[] = "A=2", b2[] = "B=", c[] = "C=3";
-    char *env[] = {a1, ab, b, a2, b2, c, NULL}, *empty[] = {NULL};
+    char a1[] = "A=1", ab[] = "AB=x", b[] = "B", a2[] = "A=2", b2[] = "B=", c[] = "C=3",
+         d1[] = "D=1", d2[] = "D";
+    char *env[] = {a1, ab, b, d1, a2, b2, d2, c, NULL}, *empty[] = {NULL};
     (void)state;
 
     rank_exec_unique_env(env);
     assert_ptr_equal(env[0], ab);
     assert_ptr_equal(env[1], a2);
     assert_ptr_equal(env[2], b2);
-    assert_ptr_equal(env[3], c);
-    assert_null(env[4]);
+    assert_ptr_equal(env[3], d2);
+    assert_ptr_equal(env[4], c);
+    assert_null(env[5]);
     rank_exec_unique_env(empty);
     assert_null(empty[0]);
 }
@@ -294,8 +296,13 @@ static void siblings_go_but_not_the_caller(void **state)
             pause();
     pid_t caller = fork();
     if (caller == 0) {
-        reaper_kill_siblings(getppid() +
-                             1); /* no longer its parent: nothing of that one is to be killed */
+        /* No longer the parent: what is below that one is not to be killed. */
+        pid_t other = getppid(), below = fork();
+        if (below == 0) {
+            reaper_kill_siblings(other);
+            _exit(0);
+        }
+        waitpid(below, NULL, 0);
         _exit(kill(sitter, 0) == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(caller, &status, 0), caller);
