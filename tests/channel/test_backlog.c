@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -445,6 +446,38 @@ static void test_refused_and_over(void **state)
     assert_int_equal(backlog.credit.n, 0);
 }
 
+/* What could not be sent goes again in the next turn, and not when its time is over. */
+static void test_sending_fails(void **state)
+{
+    int32_t tags[8];
+    uint32_t seq = send_one(2, 5);
+    struct flow *f = send_flow(&sender, 1);
+
+    (void)state;
+    assert_true(send_has_work(&sender));
+    assert_int_equal(arrived(tags, 8), 1);
+    assert_false(send_has_work(&sender));
+    port_block_done(&p->port, flow_tx_packet(&f->tx, seq)->block, -EIO);
+    assert_true(send_has_work(&sender));
+    assert_int_equal(arrived(tags, 8), 1);
+    assert_int_equal(tags[0], 5);
+    assert_false(send_has_work(&sender));
+    assert_int_equal(arrived(tags, 8), 0);
+    /* One that its flow has given up meanwhile is nobody's any more. */
+    port_block_done(&p->port, flow_tx_packet(&f->tx, seq)->block, -EIO);
+    struct wire_header ack = {.src_epoch = PARTS_EPOCH,
+                              .len = offsetof(struct wire_ack, selective)};
+    struct {
+        struct wire_header h;
+        struct wire_ack ack;
+    } note = {.h = ack, .ack = {.cumulative = seq}};
+    assert_true(send_on_ack(&sender, 1, &note.h));
+    assert_int_equal(p->port.pool.n_use[BLOCK_FLOW], 0);
+    assert_int_equal(arrived(tags, 8), 0);
+    note.h.src_epoch++;
+    assert_false(send_on_ack(&sender, 1, &note.h));
+}
+
 /* A node without a way gets some packets to wait in its flow, then its ranks are closed. */
 static void test_node_without_a_way(void **state)
 {
@@ -494,6 +527,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_limit_at_the_source, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_and_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sending_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(test_node_without_a_way, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs_known_and_unknown, setup, teardown),
     };

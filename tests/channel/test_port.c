@@ -155,6 +155,17 @@ static void test_way_choice(void **state)
     assert_true(n > 2900 && n < 3100);
     for (int i = 0; i < 100; i++)
         assert_true(way_choose(&p->links, 3, 16384, &count, true) == wide0);
+    /* Three of them: a quarter, a half, a quarter. */
+    hop_word wide2 = hop_pack(3, 1, 1, 16383);
+    uint32_t n_each[3] = {0};
+    parts_set_ways(p, 4, quick, wide0, hop_pack(2, 1, 1, 32767));
+    atomic_store(&p->hops->entries[4].wide[2], wide2);
+    for (int i = 0; i < 4000; i++) {
+        hop_word way = way_choose(&p->links, 4, 16384, &count, false);
+        n_each[way == wide0 ? 0 : way == wide2 ? 2 : 1]++;
+    }
+    assert_true(n_each[0] > 900 && n_each[0] < 1100);
+    assert_true(n_each[1] > 1900 && n_each[1] < 2100);
     parts_set_ways(p, 3, quick, 0, 0);
     assert_true(way_choose(&p->links, 3, 16384, &count, false) == quick);
 }
@@ -263,7 +274,10 @@ static void test_link_order(void **state)
         link_send(&p->links, &p->links.table[1], block);
     }
     assert_int_equal(p->links.table[1].queue.n + p->links.table[1].n_driver, 60);
-    assert_true(p->links.table[1].queue.n > 0);
+    assert_true(p->links.table[1].queue.n > 2);
+    /* In vain: the connection is full. */
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(link_flush(&p->links), 0);
     for (int i = 0; i < 100; i++) {
         parts_step(p, 10000);
         link_flush(&p->links);
