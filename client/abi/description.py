@@ -19,6 +19,8 @@ A function is one logical line; lines that begin with white space continue it:
         nolock       the binding does not take the library lock
         vci         only the lock of the vci that the communicator, the request or all of the requests have, if they have
                      one (client/progress/vci.h)
+        schedule=x   carried out by the function entry_x, which writes the steps: at once, or, with an output request, later; with hints
+                     as well, at each start of that request (entries.py)
         waits        may wait for other ranks, or starts a collective: what others see it do
         tool         MPI_T: errors are returned, never raised
         convert      between handle and integer, done by the handle table
@@ -36,7 +38,7 @@ from dataclasses import dataclass, field
 
 PARAMETER = re.compile(
     r'(?P<large>\+)?(?P<name>\w+):(?P<kind>\w+)(\((?P<args>[^()]*)\))?(?P<optional>\?)?(?P<direction><>|>|#)?(@(?P<when>\w+))?$')
-ATTRIBUTES = {'done', 'large', 'anytime', 'nolock', 'vci', 'tool', 'convert', 'as', 'form', 'returns', 'errors', 'waits'}
+ATTRIBUTES = {'done', 'large', 'anytime', 'nolock', 'vci', 'tool', 'convert', 'as', 'form', 'returns', 'errors', 'schedule', 'waits'}
 
 
 class DescriptionError(Exception):

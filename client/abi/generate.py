@@ -6,6 +6,7 @@ import sys
 
 import bindings
 import description
+import entries
 import exports
 import header
 import semantics
@@ -19,6 +20,7 @@ def main():
     sections = [s for file in SECTION_FILES for s in description.read_sections(os.path.join(source, file))]
     header.write(os.path.join(output, 'mpi.h'), sections, functions)
     semantics.write(os.path.join(output, 'semantics.h'), functions)
+    entries.write(os.path.join(output, 'entries.h'), os.path.join(output, 'entries.c'), functions)
     exports.write_version_script(os.path.join(output, 'mpi_abi.map'), functions)
     exports.write_missing(os.path.join(output, 'missing.txt'), functions)
     bindings.write(output, functions)

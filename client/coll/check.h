@@ -11,7 +11,7 @@
  * block between them. A rank that calls nothing at all is not noticed here (`motetctl waits` shows
  * it). Costs p messages per rank and call; for finding mistakes, not for production.
  *
- * Called by the entries (entry_*.c) with the library lock held; false: the operation must not go
+ * Called by the entries (entry.c) with the library lock held; false: the operation must not go
  * on, the error is in the schedule.
  */
 #ifndef MOTET_CLIENT_COLL_CHECK_H

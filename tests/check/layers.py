@@ -110,7 +110,7 @@ MAY_INCLUDE |= ladder('daemon/channel/', DAEMON_PORT + DAEMON_FLOW, ['job_table'
 
 # mpi.h and the prototypes of the semantics functions are generated from the interface description: every layer of the client
 # includes them, since they are the contract that it fulfils.
-ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/mpi.h'}
+ALWAYS = {'mpi.h', 'client/abi/semantics.h', 'client/abi/entries.h', 'client/abi/mpi.h'}
 
 # The state machines of cluster and jobs take time as an argument and hold no socket (doc/architecture.md, rule C): only these files of
 # the two rooms may ask the clock.

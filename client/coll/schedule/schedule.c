@@ -55,6 +55,12 @@ void schedule_no_memory(struct schedule *s)
                              "a collective operation found no memory for its temporary buffers"));
 }
 
+void schedule_fail(struct schedule *s, int err)
+{
+    s->broken = true;
+    schedule_note(s, err);
+}
+
 static void schedule_release_temps(struct schedule *s)
 {
     while (s->temps) {

@@ -165,6 +165,9 @@ void schedule_finish(struct schedule *s, const struct node_step *at);
 int schedule_label(struct schedule *s);
 void schedule_call(struct schedule *s, int (*fn)(void *arg), void *arg, int label);
 
+/* Nothing is done but for this error. */
+void schedule_fail(struct schedule *s, int err);
+
 /* Calls fn(arg) in either mode; an error that it returns ends the run: nothing more is sent,
  * received or moved. */
 void schedule_judge(struct schedule *s, int (*fn)(void *arg), void *arg);
