@@ -39,7 +39,7 @@ struct rules_facts {
     bool regular;
 };
 
-/* The library's own rules of a family. The last one fits always. */
+/* The library's own rules of a family, of which one fits always. */
 struct rules rules_of(enum coll_family family);
 
 /* Can the algorithm do it? */
