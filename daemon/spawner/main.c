@@ -34,6 +34,7 @@
 #include "base/log.h"
 #include "daemon/spawner/bind.h"
 #include "daemon/spawner/rank_exec.h"
+#include "daemon/spawner/ranks.h"
 #include "daemon/spawner/reaper.h"
 #include "proto/control.pb-c.h"
 #include "proto/frame.h"
@@ -45,73 +46,11 @@
 /* After that something is unkillable (in the kernel, or of another user). */
 #define SWEEP_LIMIT_NS (3 * CLOCK_NS_PER_S)
 
-enum child_state { CHILD_STARTING, CHILD_RUNNING, CHILD_GONE };
-
-struct child {
-    struct list node;
-    uint32_t rank;
-    pid_t pid;
-    enum child_state state;
-    int exec_pipe;
-    char *argv0, *wdir; /* for the error text; freed once exec has succeeded */
-    uint32_t uid, gid;
-};
-
-struct job {
-    struct list node;
-    uint64_t id;
-    struct list children;
-    bool ending; /* swept until nothing is left, then forgotten */
-    uint64_t sweep_until_ns;
-};
-
 struct spawner {
     struct list jobs;
     int signal_fd;
     bool daemon_gone;
 };
-
-static struct job *job_find(struct spawner *s, uint64_t id)
-{
-    list_foreach(it, &s->jobs) {
-        struct job *job = list_entry(it, struct job, node);
-        if (job->id == id)
-            return job;
-    }
-    return NULL;
-}
-
-static struct job *job_get(struct spawner *s, uint64_t id)
-{
-    struct job *job = job_find(s, id);
-
-    if (!job && (job = calloc(1, sizeof *job)) != NULL) {
-        job->id = id;
-        list_init(&job->node);
-        list_init(&job->children);
-        list_append(&s->jobs, &job->node);
-    }
-    return job;
-}
-
-static void child_forget_names(struct child *child)
-{
-    free(child->argv0);
-    free(child->wdir);
-    child->argv0 = child->wdir = NULL;
-}
-
-static void job_free(struct job *job)
-{
-    list_foreach_safe(it, &job->children) {
-        struct child *child = list_entry(it, struct child, node);
-        fd_closep(&child->exec_pipe);
-        child_forget_names(child);
-        free(child);
-    }
-    list_remove(&job->node);
-    free(job);
-}
 
 /* ---- to the daemon ---- */
 
@@ -189,15 +128,15 @@ static bool plan_binding(const Motet__Spawn *spawn, struct rank_exec_plan *plan,
 }
 
 /* Returns the child's record, in its job; NULL with the reason. */
-static struct child *start_rank(struct job *job, const Motet__Spawn *spawn, const int fds[3],
-                                const char **ret_why)
+static struct ranks_child *start_rank(struct ranks_job *job, const Motet__Spawn *spawn,
+                                      const int fds[3], const char **ret_why)
 {
     struct rank_exec_plan plan = {.wdir = spawn->wdir,
                                   .uid = spawn->uid,
                                   .gid = spawn->gid,
                                   .umask = spawn->has_umask ? spawn->umask : (mode_t)-1,
                                   .fds = {fds[0], fds[1], fds[2]}};
-    struct child *child = NULL;
+    struct ranks_child *child = NULL;
     static char text[128];
 
     if (!plan_binding(spawn, &plan, ret_why))
@@ -227,7 +166,7 @@ static struct child *start_rank(struct job *job, const Motet__Spawn *spawn, cons
         return child;
     }
     if (child)
-        child_forget_names(child);
+        ranks_forget_names(child);
     free(child);
     return NULL;
 }
@@ -235,7 +174,7 @@ static struct child *start_rank(struct job *job, const Motet__Spawn *spawn, cons
 static void on_spawn(struct spawner *s, const Motet__Spawn *spawn, const int *fds, int n_fds)
 {
     const char *why = NULL;
-    struct job *job = NULL;
+    struct ranks_job *job = NULL;
 
     if (n_fds != 3)
         why = "the daemon sent no descriptors for input and output";
@@ -243,7 +182,7 @@ static void on_spawn(struct spawner *s, const Motet__Spawn *spawn, const int *fd
         why = "no program given";
     else if (geteuid() != 0 && (spawn->uid != geteuid() || spawn->gid != getegid()))
         why = "the daemon of this node does not run as root and starts ranks only for its own user";
-    else if (!(job = job_get(s, spawn->job)))
+    else if (!(job = ranks_job_get(&s->jobs, spawn->job)))
         why = "out of memory";
     else if (job->ending)
         why = "the job is being ended";
@@ -252,7 +191,7 @@ static void on_spawn(struct spawner *s, const Motet__Spawn *spawn, const int *fd
 }
 
 /* The exec pipe has been closed or carries a failure. */
-static void on_exec_pipe(struct spawner *s, struct job *job, struct child *child)
+static void on_exec_pipe(struct spawner *s, struct ranks_job *job, struct ranks_child *child)
 {
     struct rank_exec_failure failure;
     char text[512];
@@ -264,82 +203,45 @@ static void on_exec_pipe(struct spawner *s, struct job *job, struct child *child
     if (n == (ssize_t)sizeof failure) {
         rank_exec_explain(&failure, child->argv0, child->wdir, child->uid, child->gid, text,
                           sizeof text);
-        child->state = CHILD_GONE; /* Reaped like the others, but its exit is no news. */
+        child->state = RANKS_GONE; /* Reaped like the others, but its exit is no news. */
         send_spawned(s, job->id, child->rank, -1, text);
     } else {
-        child->state = CHILD_RUNNING;
+        child->state = RANKS_RUNNING;
         send_spawned(s, job->id, child->rank, child->pid, NULL);
     }
-    child_forget_names(child);
+    ranks_forget_names(child);
 }
 
 /* ---- ending ---- */
-
-static bool owner_of(void *arg, pid_t pid, bool alive, uint64_t *ret_job, uint32_t *ret_rank)
-{
-    struct spawner *s = arg;
-
-    list_foreach(it, &s->jobs) {
-        struct job *job = list_entry(it, struct job, node);
-        list_foreach(c, &job->children) {
-            struct child *child = list_entry(c, struct child, node);
-            if (child->pid == pid && (child->state != CHILD_GONE) == alive) {
-                *ret_job = job->id;
-                *ret_rank = child->rank;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* To the process group of a living rank; to the process itself while it is not yet the leader of
- * one. */
-static void signal_child(const struct child *child, int signal)
-{
-    if (child->state == CHILD_GONE)
-        return;
-    if (kill(-child->pid, signal) < 0)
-        kill(child->pid, signal);
-}
 
 /* One more pass over what the filter covers, before any of it can lose its place in the tree: the
  * first stops everything, so that nothing forks behind the second, and a stopped parent still shows
  * whose its children are. Returns whether anything was left. */
 static bool spawner_sweep(struct spawner *s, const struct reaper_filter *filter)
 {
-    if (reaper_kill(filter, owner_of, s, SIGSTOP) == 0)
+    if (reaper_kill(filter, ranks_owner, &s->jobs, SIGSTOP) == 0)
         return false;
-    reaper_kill(filter, owner_of, s, SIGKILL);
+    reaper_kill(filter, ranks_owner, &s->jobs, SIGKILL);
     return true;
-}
-
-static bool job_has_living(const struct job *job)
-{
-    list_foreach(it, &job->children) {
-        if (list_entry(it, struct child, node)->state != CHILD_GONE)
-            return true;
-    }
-    return false;
 }
 
 /* Sweeps, then makes sure of the process groups: where /proc is not readable they are all that is
  * known. */
-static void kill_ranks(struct spawner *s, struct job *job, int64_t rank)
+static void kill_ranks(struct spawner *s, struct ranks_job *job, int64_t rank)
 {
     struct reaper_filter filter = {.job = job->id, .rank = rank};
 
     spawner_sweep(s, &filter);
     list_foreach(it, &job->children) {
-        struct child *child = list_entry(it, struct child, node);
+        struct ranks_child *child = list_entry(it, struct ranks_child, node);
         if (rank < 0 || child->rank == rank)
-            signal_child(child, SIGKILL);
+            ranks_signal(child, SIGKILL);
     }
 }
 
 static void on_kill(struct spawner *s, const Motet__SpawnKill *order)
 {
-    struct job *job = job_find(s, order->job);
+    struct ranks_job *job = ranks_job_find(&s->jobs, order->job);
     int64_t rank = order->has_rank ? (int64_t)order->rank : -1;
 
     if (!job || order->signal <= 0 || order->signal >= NSIG)
@@ -356,9 +258,9 @@ static void on_kill(struct spawner *s, const Motet__SpawnKill *order)
      * kernel counts the group as orphaned it drops SIGTSTP. */
     int signal = order->signal == SIGTSTP ? SIGSTOP : order->signal;
     list_foreach(it, &job->children) {
-        struct child *child = list_entry(it, struct child, node);
+        struct ranks_child *child = list_entry(it, struct ranks_child, node);
         if (rank < 0 || child->rank == rank)
-            signal_child(child, signal);
+            ranks_signal(child, signal);
     }
 }
 
@@ -369,11 +271,11 @@ static bool spawner_sweep_turn(struct spawner *s)
     bool more = false, ended = false;
 
     list_foreach_safe(it, &s->jobs) {
-        struct job *job = list_entry(it, struct job, node);
+        struct ranks_job *job = list_entry(it, struct ranks_job, node);
         struct reaper_filter filter = {.job = job->id, .rank = -1};
         if (!job->ending)
             continue;
-        bool left = spawner_sweep(s, &filter) || job_has_living(job);
+        bool left = spawner_sweep(s, &filter) || ranks_living(job);
         if (left && clock_now_ns() < job->sweep_until_ns) {
             more = true;
             continue;
@@ -381,7 +283,7 @@ static bool spawner_sweep_turn(struct spawner *s)
         if (left)
             log_warn("job %llx: some of its processes do not die from SIGKILL, ignoring",
                      (unsigned long long)job->id);
-        job_free(job);
+        ranks_job_free(job);
         ended = true;
     }
     if (ended && list_empty(&s->jobs)) {
@@ -398,16 +300,16 @@ static void spawner_reap(struct spawner *s)
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         list_foreach(it, &s->jobs) {
-            struct job *job = list_entry(it, struct job, node);
+            struct ranks_job *job = list_entry(it, struct ranks_job, node);
             list_foreach(c, &job->children) {
-                struct child *child = list_entry(c, struct child, node);
-                if (child->pid != pid || child->state == CHILD_GONE)
+                struct ranks_child *child = list_entry(c, struct ranks_child, node);
+                if (child->pid != pid || child->state == RANKS_GONE)
                     continue;
-                if (child->state == CHILD_STARTING)
+                if (child->state == RANKS_STARTING)
                     on_exec_pipe(s, job, child);
-                if (child->state == CHILD_RUNNING)
+                if (child->state == RANKS_RUNNING)
                     send_exited(s, job->id, child->rank, status);
-                child->state = CHILD_GONE;
+                child->state = RANKS_GONE;
             }
         }
     }
@@ -421,9 +323,9 @@ static void spawner_end_everything(struct spawner *s)
     for (;;) {
         spawner_sweep(s, &filter);
         list_foreach(it, &s->jobs) {
-            struct job *job = list_entry(it, struct job, node);
+            struct ranks_job *job = list_entry(it, struct ranks_job, node);
             list_foreach(c, &job->children)
-                signal_child(list_entry(c, struct child, node), SIGKILL);
+                ranks_signal(list_entry(c, struct ranks_child, node), SIGKILL);
         }
         spawner_reap(s);
         if ((waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD) || clock_now_ns() > until_ns)
@@ -480,17 +382,17 @@ static struct pollfd *spawner_watched(struct spawner *s, nfds_t *ret_n)
     nfds_t n = 2, i = 2;
 
     list_foreach(it, &s->jobs)
-        list_foreach(c, &list_entry(it, struct job, node)->children)
-            n += list_entry(c, struct child, node)->state == CHILD_STARTING;
+        list_foreach(c, &list_entry(it, struct ranks_job, node)->children)
+            n += list_entry(c, struct ranks_child, node)->state == RANKS_STARTING;
     struct pollfd *p = calloc(n, sizeof *p);
     if (!p)
         return NULL;
     p[0] = (struct pollfd){.fd = SPAWNER_FD, .events = POLLIN};
     p[1] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
     list_foreach(it, &s->jobs) {
-        list_foreach(c, &list_entry(it, struct job, node)->children) {
-            struct child *child = list_entry(c, struct child, node);
-            if (child->state == CHILD_STARTING)
+        list_foreach(c, &list_entry(it, struct ranks_job, node)->children) {
+            struct ranks_child *child = list_entry(c, struct ranks_child, node);
+            if (child->state == RANKS_STARTING)
                 p[i++] = (struct pollfd){.fd = child->exec_pipe, .events = POLLIN};
         }
     }
@@ -516,10 +418,10 @@ static void spawner_run(struct spawner *s)
 
         /* A pipe that has nothing to say yet answers with EAGAIN, so all are asked. */
         list_foreach(it, &s->jobs) {
-            struct job *job = list_entry(it, struct job, node);
+            struct ranks_job *job = list_entry(it, struct ranks_job, node);
             list_foreach(c, &job->children) {
-                struct child *child = list_entry(c, struct child, node);
-                if (child->state == CHILD_STARTING)
+                struct ranks_child *child = list_entry(c, struct ranks_child, node);
+                if (child->state == RANKS_STARTING)
                     on_exec_pipe(s, job, child);
             }
         }
@@ -589,7 +491,7 @@ int main(int argc, char **argv)
     spawner_run(&s);
     spawner_end_everything(&s);
     while (!list_empty(&s.jobs))
-        job_free(list_entry(list_first(&s.jobs), struct job, node));
+        ranks_job_free(list_entry(list_first(&s.jobs), struct ranks_job, node));
     fd_closep(&s.signal_fd);
     return 0;
 }
