@@ -25,6 +25,10 @@ import description
 from header import result_type
 from kinds import HANDLES, INTS, LISTS, SCALARS, api_declaration
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'fortran'))
+import fortran
+import modules as fortran_modules
+
 DATE = 'November 21, 2026'  # of the texts
 ENTRY = re.compile(r'(\w+) \[(?P<section>\d[\d.]*)( (?P<property>local|waits|collective))?( (?P<form>starts|prepares)=(?P<of>\w+))?\](?P<rest>.*)$')
 PIECE = re.compile(r'(?:^|(?<=\s))([@!])(\w+): ')
@@ -285,21 +289,39 @@ def error_lines(function, text):
     return lines + ['.El']
 
 
-def page(function, text, common):
+def fortran_lines(function, forms):
+    """The procedure of mpi_f08, in its forms, as the module declares it."""
+    if function.name not in forms:
+        return []
+    lines = ['.Sh FORTRAN', '.Bd -literal']
+    for proc in forms[function.name]:
+        lines += [escape(line) for line in fortran_modules.statement(proc).split('\n')]
+    return lines + ['.Ed']
+
+
+def page(function, text, common, forms):
     body = text.body or text.summary[0].upper() + text.summary[1:]
     lines = head_lines(function, text) + ['.Sh DESCRIPTION'] + prose(sentence(body))
     lines += parameter_lines(function, text, common) + ['.Pp'] + property_words(function, text)
     lines += ['.Sh RETURN VALUES'] + result_lines(function) + error_lines(function, text)
-    lines += ['.Sh SEE ALSO'] + ([f'.Xr {page_name(text.of)} 3 ,'] if text.of else []) + ['.Xr mpiexec 1']
+    lines += fortran_lines(function, forms) + ['.Sh SEE ALSO'] + ([f'.Xr {page_name(text.of)} 3 ,'] if text.of else []) + ['.Xr mpiexec 1']
     place = 'section' if '.' in text.section else 'chapter'
     lines += ['.Sh STANDARDS', f'MPI 5.0, {place} {text.section}.'] + state_lines(function)
     return '\n'.join(lines) + '\n'
+
+
+def fortran_forms(source):
+    """name of a function -> its procedures in mpi_f08."""
+    functions, _, differences = fortran.read(source)
+    return {pair[0].function.name: [p for p in pair if p] for pair in fortran.procedures(functions, differences)
+            if pair[0].function.name not in differences.deprecated | differences.plain}
 
 
 def write(source, text_folder, output):
     functions = description.read_functions(source)
     texts = read_texts(text_folder)
     common = read_parameter_words(os.path.join(text_folder, 'parameters.txt'))
+    forms = fortran_forms(source)
     names = {f.name for f in functions}
     for name in sorted(names ^ set(texts)):
         raise description.DescriptionError(f'{name} is in {"api, but not in text" if name in names else "text, but not in api"}')
@@ -311,7 +333,7 @@ def write(source, text_folder, output):
         if extra and not text.of:
             raise description.DescriptionError(f'{function.name} has no parameter {", ".join(sorted(extra))}')
         try:
-            content = page(function, text, common)
+            content = page(function, text, common, forms)
         except description.DescriptionError as error:
             raise description.DescriptionError(f'{function.name}: {error}') from None
         with open(os.path.join(output, f'{page_name(function.name)}.3'), 'w', encoding='ascii') as file:

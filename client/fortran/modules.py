@@ -172,6 +172,16 @@ def modern_specific(proc, prefix):
     return body(name, arguments, lines, binding)
 
 
+def statement(proc):
+    """The call of a procedure of mpi_f08 and its dummy arguments, for people."""
+    names = ', '.join([a.name for a in proc.arguments] + ['ierror'])
+    lines = [wrap(f'call MPI_{proc.name.removesuffix("_c")}({names})', 0)]
+    for a in proc.arguments:
+        text, shape = modern_type(a, proc)
+        lines.append(wrap(f'{text} :: {a.name}{shape}', 4))
+    return '\n'.join([*lines, '    integer, optional, intent(out) :: ierror'])
+
+
 def old_specific(proc, prefix):
     arguments, lines = [], []
     for a in proc.arguments:
