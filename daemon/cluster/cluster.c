@@ -25,7 +25,7 @@ struct cluster {
     struct mail *mail;
     struct neighbours neighbours;
     bool update_pending;
-    bool own_dirty, graph_dirty;
+    bool own_dirty, states_dirty, graph_dirty;
     bool told_busy, draining;
     uint64_t sequence;
     struct graph graph;
@@ -119,9 +119,9 @@ static void cluster_learn_targets(struct cluster *c, const Motet__LinkState *sta
 
 /* A link state that is news. */
 static void cluster_take_state(struct cluster *c, struct topology_node *n, struct mesh_link *from,
-                               bool restarted, uint64_t now_ns)
+                               const struct topology_change *change, uint64_t now_ns)
 {
-    if (restarted) {
+    if (change->restarted) {
         log_notice("node %s was restarted", n->state->node);
         n->lost = false;
         cluster_lose(c, n->node_id, "was restarted", now_ns);
@@ -130,7 +130,8 @@ static void cluster_take_state(struct cluster *c, struct topology_node *n, struc
         log_warn("node %s has no place in the node table, ignoring", n->state->node);
     cluster_flood(c, n->state, from);
     cluster_learn_targets(c, n->state, now_ns);
-    c->graph_dirty = true;
+    c->states_dirty = true;
+    c->graph_dirty |= change->graph;
     cluster_want_update(c);
 }
 
@@ -139,16 +140,16 @@ static int cluster_on_link_state(void *ctx, struct mesh_link *from, const uint8_
 {
     struct cluster *c = ctx;
     Motet__LinkState *state = motet__link_state__unpack(NULL, len, body);
-    bool restarted;
+    struct topology_change change;
 
     if (!state)
         return -EPROTO;
     uint32_t node_id = state->node_id;
-    int rc = topology_apply(c->topology, state, &restarted);
+    int rc = topology_apply(c->topology, state, &change);
     struct topology_node *n = topology_find(c->topology, node_id);
     switch (rc) {
     case 0:
-        cluster_take_state(c, n, from, restarted, now_ns);
+        cluster_take_state(c, n, from, &change, now_ns);
         return 0;
     case TOPOLOGY_E_KNOWN:
         return 0;
@@ -293,15 +294,18 @@ static void cluster_describe(struct cluster *c, uint64_t now_ns)
                                    .deaths = &c->deaths};
     Motet__LinkState *s = link_state_new(&self, &c->neighbours, now_ns);
 
+    struct topology_change change;
+
     c->told_busy = self.busy;
-    if (!s || topology_set_own(c->topology, s) < 0) {
+    if (!s || topology_set_own(c->topology, s, &change) < 0) {
         log_error("out of memory for the own link state");
         if (s)
             motet__link_state__free_unpacked(s, NULL);
         return;
     }
     c->own_dirty = false;
-    c->graph_dirty = true;
+    c->states_dirty = true;
+    c->graph_dirty |= change.graph;
     cluster_flood(c, s, NULL);
 }
 
@@ -366,12 +370,14 @@ void cluster_update(struct cluster *c, uint64_t now_ns)
         c->own_dirty = true;
     if (c->own_dirty)
         cluster_describe(c, now_ns);
-    if (!c->graph_dirty)
+    if (!c->states_dirty)
         return;
-    if (cluster_compute(c) < 0) {
+    /* News of jobs alone leaves the routes as they are: a large cluster has much of that. */
+    if (c->graph_dirty && cluster_compute(c) < 0) {
         log_error("out of memory for routes");
         return;
     }
+    c->states_dirty = false;
     bool changed = false, busy = c->told_busy;
     for (struct topology_node *t = topology_first(c->topology); t; t = t->hh.next) {
         if (t->node_id == c->setup.node_id)
@@ -507,7 +513,7 @@ struct cluster *cluster_new(const struct cluster_setup *setup)
     if (!c)
         return NULL;
     c->setup = *setup;
-    c->own_dirty = c->graph_dirty = true;
+    c->own_dirty = c->states_dirty = c->graph_dirty = true;
     c->topology = topology_new(setup->node_id, setup->epoch, (uint32_t)config->max_nodes);
     c->mail =
         mail_new(setup->node_id, setup->epoch, (size_t)config->mail_bytes, &cluster_mail_ops, c);

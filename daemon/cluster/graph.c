@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "daemon/cluster/topology.h"
 
 /* One end's word about a link, under a key that is the same for both ends. */
@@ -27,12 +28,20 @@ static int half_compare(const void *pa, const void *pb)
     return a->from < b->from ? -1 : a->from > b->from;
 }
 
-/* Number of a network; UINT32_MAX: no memory. There are few of them. */
-static uint32_t intern(struct graph *g, const char *name)
+/* Number of a network; UINT32_MAX: no memory. There are few of them, but every link names one:
+ * hashes tell them apart first. */
+static uint32_t graph_intern(struct graph *g, const char *name)
 {
+    uint32_t hash = hash_fnv1a(name, strlen(name));
+
     for (uint32_t i = 0; i < g->n_networks; i++)
-        if (strcmp(g->networks[i], name) == 0)
+        if (g->network_hashes[i] == hash && strcmp(g->networks[i], name) == 0)
             return i;
+    uint32_t *hashes = realloc(g->network_hashes, (g->n_networks + 1) * sizeof *hashes);
+    if (!hashes)
+        return UINT32_MAX;
+    g->network_hashes = hashes;
+    hashes[g->n_networks] = hash;
     char **grown = realloc(g->networks, (g->n_networks + 1) * sizeof *grown);
     if (!grown)
         return UINT32_MAX;
@@ -55,7 +64,7 @@ static int collect(struct graph *g, const struct topology *t, struct half *halve
             h->from = node->index;
             h->low = node->index < to->index ? node->index : to->index;
             h->high = node->index < to->index ? to->index : node->index;
-            h->network = intern(g, a->network);
+            h->network = graph_intern(g, a->network);
             h->rtt_us = a->rtt_us;
             h->mbytes_per_s = a->mbytes_per_s;
             if (h->network == UINT32_MAX)
@@ -165,6 +174,7 @@ void graph_deinit(struct graph *g)
     for (uint32_t i = 0; i < g->n_networks; i++)
         free(g->networks[i]);
     free(g->networks);
+    free(g->network_hashes);
     free(g->nodes);
     free(g->by_index);
     free(g->edges);

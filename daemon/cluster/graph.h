@@ -19,6 +19,7 @@ struct graph {
     const struct topology_node **by_index;
     uint32_t n_networks;
     char **networks;
+    uint32_t *network_hashes;
 };
 
 /* 0 or -ENOMEM. */

@@ -137,7 +137,31 @@ static struct topology_node *topology_node_add(struct topology *t, Motet__LinkSt
     return n;
 }
 
-static int topology_apply_checked(struct topology *t, Motet__LinkState *state, bool *ret_restarted)
+/* Whether routes that were computed with one are right with the other. */
+static bool topology_same_graph(const Motet__LinkState *a, const Motet__LinkState *b)
+{
+    if (a->epoch != b->epoch || a->draining != b->draining || a->n_links != b->n_links)
+        return false;
+    for (size_t i = 0; i < a->n_links; i++) {
+        const Motet__Adjacency *x = a->links[i], *y = b->links[i];
+        if (x->node_id != y->node_id || x->rtt_us != y->rtt_us ||
+            x->mbytes_per_s != y->mbytes_per_s || strcmp(x->network, y->network) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void topology_replace(struct topology_node *n, Motet__LinkState *state,
+                             struct topology_change *ret_change)
+{
+    ret_change->restarted = state->epoch != n->state->epoch;
+    ret_change->graph = !topology_same_graph(n->state, state);
+    motet__link_state__free_unpacked(n->state, NULL);
+    n->state = state;
+}
+
+static int topology_apply_checked(struct topology *t, Motet__LinkState *state,
+                                  struct topology_change *ret_change)
 {
     struct topology_node *n = topology_find(t, state->node_id);
 
@@ -157,30 +181,28 @@ static int topology_apply_checked(struct topology *t, Motet__LinkState *state, b
     int order = topology_state_compare(state, n->state);
     if (order <= 0)
         return order == 0 ? TOPOLOGY_E_KNOWN : TOPOLOGY_E_OLDER;
-    *ret_restarted = state->epoch != n->state->epoch;
-    motet__link_state__free_unpacked(n->state, NULL);
-    n->state = state;
+    topology_replace(n, state, ret_change);
     return 0;
 }
 
-int topology_apply(struct topology *t, Motet__LinkState *state, bool *ret_restarted)
+int topology_apply(struct topology *t, Motet__LinkState *state, struct topology_change *ret_change)
 {
-    *ret_restarted = false;
-    int rc =
-        topology_state_valid(state) ? topology_apply_checked(t, state, ret_restarted) : -EINVAL;
+    *ret_change = (struct topology_change){.graph = true};
+    int rc = topology_state_valid(state) ? topology_apply_checked(t, state, ret_change) : -EINVAL;
     if (rc != 0)
         motet__link_state__free_unpacked(state, NULL);
     return rc;
 }
 
-int topology_set_own(struct topology *t, Motet__LinkState *state)
+int topology_set_own(struct topology *t, Motet__LinkState *state,
+                     struct topology_change *ret_change)
 {
     struct topology_node *n = topology_find(t, t->own_id);
 
+    *ret_change = (struct topology_change){.graph = true};
     if (!n)
         return topology_node_add(t, state) ? 0 : -ENOMEM;
-    motet__link_state__free_unpacked(n->state, NULL);
-    n->state = state;
+    topology_replace(n, state, ret_change);
     return 0;
 }
 

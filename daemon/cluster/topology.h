@@ -45,12 +45,18 @@ enum {
         3, /* somebody has our name and is newer, or our own past is newer than we are */
     TOPOLOGY_E_FULL = 4,
 };
-/* Takes a link state from a neighbour. 0: new, flood it on (ret_restarted: the node has another
- * epoch than before); one of the conditions; -EINVAL: not valid. The message is taken over in every
- * case. */
-int topology_apply(struct topology *t, Motet__LinkState *state, bool *ret_restarted);
-/* Stores the own link state (taken over). */
-int topology_set_own(struct topology *t, Motet__LinkState *state);
+/* What a new link state brings. */
+struct topology_change {
+    bool restarted; /* the node has another epoch than before */
+    bool graph; /* routes may change: its links, or whether it forwards; else only what it says of
+                   itself */
+};
+/* Takes a link state from a neighbour. 0: new, flood it on; one of the conditions; -EINVAL: not
+ * valid. The message is taken over in every case. */
+int topology_apply(struct topology *t, Motet__LinkState *state, struct topology_change *ret_change);
+/* Stores the own link state (taken over). 0 or -ENOMEM. */
+int topology_set_own(struct topology *t, Motet__LinkState *state,
+                     struct topology_change *ret_change);
 
 struct topology_node *topology_find(const struct topology *t, uint32_t node_id);
 struct topology_node *topology_find_name(const struct topology *t, const char *name);

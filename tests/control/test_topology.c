@@ -46,20 +46,26 @@ static void add_link(Motet__LinkState *s, const char *to, const char *network, u
 static void test_newest_wins(void **state)
 {
     struct topology *t = topology_new(node_name_id("me"), 10, 100);
-    bool restarted;
+    struct topology_change change;
 
     (void)state;
-    assert_int_equal(topology_apply(t, make("a", 5, 1), &restarted), 0);
-    assert_false(restarted);
-    assert_int_equal(topology_apply(t, make("a", 5, 1), &restarted), TOPOLOGY_E_KNOWN);
-    assert_int_equal(topology_apply(t, make("a", 5, 3), &restarted), 0);
-    assert_int_equal(topology_apply(t, make("a", 5, 2), &restarted), TOPOLOGY_E_OLDER);
-    assert_int_equal(topology_apply(t, make("a", 6, 1), &restarted), 0);
-    assert_true(restarted);
-    assert_int_equal(topology_apply(t, make("a", 5, 9), &restarted), TOPOLOGY_E_OLDER);
+    assert_int_equal(topology_apply(t, make("a", 5, 1), &change), 0);
+    assert_false(change.restarted);
+    assert_int_equal(topology_apply(t, make("a", 5, 1), &change), TOPOLOGY_E_KNOWN);
+    /* Nothing but its number is new: routes stay. */
+    assert_int_equal(topology_apply(t, make("a", 5, 3), &change), 0);
+    assert_false(change.graph);
+    assert_int_equal(topology_apply(t, make("a", 5, 2), &change), TOPOLOGY_E_OLDER);
+    assert_int_equal(topology_apply(t, make("a", 6, 1), &change), 0);
+    assert_true(change.restarted && change.graph);
+    Motet__LinkState *drains = make("a", 6, 2);
+    drains->draining = true;
+    assert_int_equal(topology_apply(t, drains, &change), 0);
+    assert_true(change.graph && !change.restarted);
+    assert_int_equal(topology_apply(t, make("a", 5, 9), &change), TOPOLOGY_E_OLDER);
     /* Epochs wrap. */
-    assert_int_equal(topology_apply(t, make("b", 0xfffffff0u, 1), &restarted), 0);
-    assert_int_equal(topology_apply(t, make("b", 3, 1), &restarted), 0);
+    assert_int_equal(topology_apply(t, make("b", 0xfffffff0u, 1), &change), 0);
+    assert_int_equal(topology_apply(t, make("b", 3, 1), &change), 0);
     assert_int_equal(topology_count(t), 2);
     topology_free(t);
 }
@@ -67,13 +73,13 @@ static void test_newest_wins(void **state)
 static void test_ourselves(void **state)
 {
     struct topology *t = topology_new(node_name_id("me"), 10, 100);
-    bool restarted;
+    struct topology_change change;
 
     (void)state;
-    assert_int_equal(topology_set_own(t, make("me", 10, 1)), 0);
-    assert_int_equal(topology_apply(t, make("me", 10, 7), &restarted), TOPOLOGY_E_KNOWN);
-    assert_int_equal(topology_apply(t, make("me", 9, 7), &restarted), TOPOLOGY_E_OLDER);
-    assert_int_equal(topology_apply(t, make("me", 11, 7), &restarted), TOPOLOGY_E_OURSELVES);
+    assert_int_equal(topology_set_own(t, make("me", 10, 1), &change), 0);
+    assert_int_equal(topology_apply(t, make("me", 10, 7), &change), TOPOLOGY_E_KNOWN);
+    assert_int_equal(topology_apply(t, make("me", 9, 7), &change), TOPOLOGY_E_OLDER);
+    assert_int_equal(topology_apply(t, make("me", 11, 7), &change), TOPOLOGY_E_OURSELVES);
     assert_int_equal(topology_find(t, node_name_id("me"))->state->epoch, 10);
     topology_free(t);
 }
@@ -81,24 +87,24 @@ static void test_ourselves(void **state)
 static void test_rubbish(void **state)
 {
     struct topology *t = topology_new(node_name_id("me"), 10, 2);
-    bool restarted;
+    struct topology_change change;
     Motet__LinkState *s;
 
     (void)state;
     s = make("a", 5, 1);
     s->node_id++;
-    assert_true(topology_apply(t, s, &restarted) < 0);
-    assert_true(topology_apply(t, make("a b", 5, 1), &restarted) < 0);
-    assert_true(topology_apply(t, make("a", 0, 1), &restarted) < 0);
+    assert_true(topology_apply(t, s, &change) < 0);
+    assert_true(topology_apply(t, make("a b", 5, 1), &change) < 0);
+    assert_true(topology_apply(t, make("a", 0, 1), &change) < 0);
     s = make("a", 5, 1);
     add_link(s, "a", "x", 1);
-    assert_true(topology_apply(t, s, &restarted) < 0);
+    assert_true(topology_apply(t, s, &change) < 0);
     s = make("a", 5, 1);
     add_link(s, "b", "", 1);
-    assert_true(topology_apply(t, s, &restarted) < 0);
-    assert_int_equal(topology_apply(t, make("a", 5, 1), &restarted), 0);
-    assert_int_equal(topology_apply(t, make("b", 5, 1), &restarted), 0);
-    assert_int_equal(topology_apply(t, make("c", 5, 1), &restarted), TOPOLOGY_E_FULL);
+    assert_true(topology_apply(t, s, &change) < 0);
+    assert_int_equal(topology_apply(t, make("a", 5, 1), &change), 0);
+    assert_int_equal(topology_apply(t, make("b", 5, 1), &change), 0);
+    assert_int_equal(topology_apply(t, make("c", 5, 1), &change), TOPOLOGY_E_FULL);
     topology_free(t);
 }
 
@@ -108,7 +114,7 @@ static void test_graph(void **state)
     struct topology *t = topology_new(node_name_id("me"), 10, 100);
     Motet__LinkState *a = make("a", 1, 1), *b = make("b", 1, 1), *c = make("c", 1, 1);
     struct graph g;
-    bool restarted;
+    struct topology_change change;
 
     (void)state;
     add_link(a, "b", "left", 30);
@@ -116,9 +122,9 @@ static void test_graph(void **state)
     add_link(b, "c", "right", 30);
     add_link(a, "nobody", "left", 30);
     add_link(a, "b", "right", 30);
-    assert_int_equal(topology_apply(t, a, &restarted), 0);
-    assert_int_equal(topology_apply(t, b, &restarted), 0);
-    assert_int_equal(topology_apply(t, c, &restarted), 0);
+    assert_int_equal(topology_apply(t, a, &change), 0);
+    assert_int_equal(topology_apply(t, b, &change), 0);
+    assert_int_equal(topology_apply(t, c, &change), 0);
     assert_int_equal(graph_init(&g, t), 0);
     uint32_t ia = topology_find(t, node_name_id("a"))->index,
              ib = topology_find(t, node_name_id("b"))->index;
@@ -133,24 +139,24 @@ static void test_graph(void **state)
 }
 
 /* Who says that a daemon has ended means one incarnation of it, and says so for a while. */
-static void test_gone(void **state)
+static void test_death_told(void **state)
 {
     struct topology *t = topology_new(node_name_id("me"), 10, 100);
     struct deaths gone = {0};
     Motet__LinkState *witness = make("b", 1, 1);
     uint32_t a = node_name_id("a");
-    bool restarted;
+    struct topology_change change;
 
     (void)state;
-    assert_int_equal(topology_apply(t, make("a", 5, 1), &restarted), 0);
+    assert_int_equal(topology_apply(t, make("a", 5, 1), &change), 0);
     assert_true(death_note(&gone, a, 5, CLOCK_NS_PER_S));
     assert_false(death_note(&gone, a, 5, 2 * CLOCK_NS_PER_S));
     assert_int_equal(death_describe(&gone, witness), 0);
     assert_false(death_told(t, topology_find(t, a)));
-    assert_int_equal(topology_apply(t, witness, &restarted), 0);
+    assert_int_equal(topology_apply(t, witness, &change), 0);
     assert_true(death_told(t, topology_find(t, a)));
     assert_false(death_told(t, topology_find(t, node_name_id("b"))));
-    assert_int_equal(topology_apply(t, make("a", 6, 1), &restarted), 0);
+    assert_int_equal(topology_apply(t, make("a", 6, 1), &change), 0);
     assert_false(death_told(t, topology_find(t, a)));
     assert_false(death_expire(&gone, CLOCK_NS_PER_S, 2 * CLOCK_NS_PER_S));
     assert_true(death_expire(&gone, CLOCK_NS_PER_S, 3 * CLOCK_NS_PER_S));
@@ -165,8 +171,9 @@ static void test_gone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_newest_wins), cmocka_unit_test(test_ourselves),
-        cmocka_unit_test(test_rubbish), cmocka_unit_test(test_graph), cmocka_unit_test(test_gone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newest_wins),
+                                       cmocka_unit_test(test_ourselves),
+                                       cmocka_unit_test(test_rubbish), cmocka_unit_test(test_graph),
+                                       cmocka_unit_test(test_death_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

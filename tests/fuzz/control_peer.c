@@ -45,12 +45,12 @@ static void on_up(void *ctx, uint64_t now_ns)
 static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len, uint64_t now_ns)
 {
     struct fuzz *f = ctx;
-    bool restarted;
+    struct topology_change change;
 
     if (type == MOTET__FRAME_TYPE__MAIL)
         return mail_on_frame(f->mail, body, len, now_ns);
     Motet__LinkState *state = motet__link_state__unpack(NULL, len, body);
-    return state ? topology_apply(f->topology, state, &restarted) < 0 ? -1 : 0 : -1;
+    return state ? topology_apply(f->topology, state, &change) < 0 ? -1 : 0 : -1;
 }
 
 static void on_rtt(void *ctx, uint64_t rtt_ns, uint64_t now_ns)

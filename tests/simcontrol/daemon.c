@@ -30,7 +30,8 @@ struct daemon {
     struct forwarding *forwarding;
     struct manager *manager;
     struct jobs *jobs;
-    uint64_t mesh_timer, mail_due_ns;
+    struct daemon_timer mesh_timer;
+    uint64_t mail_due_ns;
     uint64_t drain_since_ns; /* 0: it does not */
 };
 
@@ -64,7 +65,7 @@ struct world *daemon_world(const struct daemon *d)
     return d->world;
 }
 
-uint64_t *daemon_timer(struct daemon *d)
+struct daemon_timer *daemon_timer(struct daemon *d)
 {
     return &d->mesh_timer;
 }
@@ -137,7 +138,7 @@ static void daemon_on_tick(struct world *w, void *object, uint64_t value)
 static void daemon_want_update(void *ctx)
 {
     struct daemon *d = ctx;
-    world_after(d->world, CLUSTER_UPDATE_DELAY_NS, d->host, daemon_on_update, d, 0);
+    world_after(d->world, d->world->update_delay_ns, d->host, daemon_on_update, d, 0);
 }
 
 static void daemon_want_mail(void *ctx)
@@ -255,7 +256,7 @@ void daemon_start(struct world *w, struct host *host)
     host->daemon = d;
     d->world = w;
     d->host = host;
-    d->mail_due_ns = UINT64_MAX;
+    d->mail_due_ns = d->mesh_timer.event_ns = UINT64_MAX;
     daemon_configure(d);
     uint32_t id = node_name_id(host->name);
     if (forwarding_new((uint32_t)d->config.packet_bytes, host->n_channels, id, host->epoch,

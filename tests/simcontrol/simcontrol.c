@@ -13,9 +13,14 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/cluster/cluster.h"
 #include "tests/simcontrol/world.h"
 
 #define SMALL_NODES 20u
+/* More nodes than this start together, on networks without jitter, and compute routes late: what
+ * comes in a burst is taken at once, else a large cluster would cost minutes. */
+#define LARGE_NODES           50u
+#define LARGE_UPDATE_DELAY_NS (100 * CLOCK_NS_PER_MS)
 /* A job that is prepared and never started is forgotten after 60 s; all else is faster. */
 #define QUIET_NS (90 * CLOCK_NS_PER_S)
 
@@ -37,11 +42,13 @@ static void build(struct world *w, uint32_t n_hosts)
 {
     static const char *const shapes[] = {"line", "star", "tree", "mesh"};
     uint32_t shape = (uint32_t)world_draw(w, 4);
-    uint32_t per_network = 1 + (uint32_t)world_draw(w, n_hosts > 50 ? 8 : n_hosts);
+    bool large = n_hosts > LARGE_NODES;
+    uint32_t per_network = 1 + (uint32_t)world_draw(w, large ? 5 : n_hosts);
 
-    if (n_hosts > 50 && per_network < 4)
-        per_network = 4;
+    if (large && per_network < 3)
+        per_network = 3;
     w->shape = shapes[shape];
+    w->update_delay_ns = large ? LARGE_UPDATE_DELAY_NS : CLUSTER_UPDATE_DELAY_NS;
     w->n_hosts = n_hosts;
     w->n_networks = (n_hosts + per_network - 1) / per_network;
     w->networks = calloc(w->n_networks, sizeof *w->networks);
@@ -63,7 +70,8 @@ static void build(struct world *w, uint32_t n_hosts)
     for (uint32_t n = 0; n < w->n_networks; n++) {
         uint32_t to = shape == 0 ? n - 1 : shape == 1 ? 0 : (uint32_t)world_draw(w, n ? n : 1);
         w->networks[n].delay_ns = 20000 + world_draw(w, CLOCK_NS_PER_MS);
-        w->networks[n].jitter_ns = world_draw(w, 2) ? world_draw(w, 5 * CLOCK_NS_PER_MS) : 0;
+        w->networks[n].jitter_ns =
+            !large && world_draw(w, 2) ? world_draw(w, 5 * CLOCK_NS_PER_MS) : 0;
         for (uint32_t g = 0; n > 0 && g < 1 + world_draw(w, 2); g++) {
             const struct network *other = &w->networks[to];
             join(w, other->members[world_draw(w, other->n_members)], n);
@@ -187,7 +195,9 @@ static void on_bounds(struct world *w, void *object, uint64_t value)
 static void plan(struct world *w, uint64_t from_ns, uint64_t until_ns)
 {
     uint64_t span_ns = until_ns - from_ns;
-    uint64_t n_troubles = world_draw(w, 4) == 0 ? 0 : world_draw(w, 3 + w->n_hosts / 2);
+    uint64_t n_troubles = world_draw(w, 4) == 0
+                              ? 0
+                              : world_draw(w, 3 + (w->n_hosts > LARGE_NODES ? 10 : w->n_hosts / 2));
     uint64_t n_jobs = world_draw(w, 4 + w->n_hosts), n_probes = 5 * w->n_hosts;
 
     for (uint64_t i = 0; i < n_troubles; i++)
@@ -237,8 +247,9 @@ static void run_seed(uint64_t seed, uint32_t n_nodes, bool verbose)
     build(w, n_nodes ? n_nodes : 2 + (uint32_t)world_draw(w, SMALL_NODES - 1));
     world_say(w, "seed %llu: %s of %u networks, %u nodes", (unsigned long long)seed, w->shape,
               w->n_networks, w->n_hosts);
+    uint64_t spread_ns = w->n_hosts > LARGE_NODES ? CLOCK_NS_PER_MS : 2 * CLOCK_NS_PER_S;
     for (uint32_t i = 0; i < w->n_hosts; i++)
-        world_after(w, world_draw(w, 2 * CLOCK_NS_PER_S), NULL, on_start, &w->hosts[i], 0);
+        world_after(w, world_draw(w, spread_ns), NULL, on_start, &w->hosts[i], 0);
     uint64_t from_ns = w->now_ns + (world_draw(w, 2) ? 0 : 5 * CLOCK_NS_PER_S);
     uint64_t until_ns = from_ns + (5 + world_draw(w, 30)) * CLOCK_NS_PER_S;
     plan(w, from_ns, until_ns);

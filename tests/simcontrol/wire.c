@@ -47,6 +47,7 @@ struct connection {
     bool failed; /* the attempt is over */
     uint64_t asked_ns;
     struct wire_end ends[2]; /* who asked, who was asked */
+    uint64_t wake_ns;        /* of the event that counts; UINT64_MAX: none */
     uint32_t n_events;
 };
 
@@ -90,8 +91,11 @@ static uint64_t connection_delay(const struct connection *c)
 
 static void connection_wake(struct connection *c, uint64_t when_ns)
 {
+    if (when_ns >= c->wake_ns)
+        return;
     c->n_events++;
-    world_at(c->world, when_ns, NULL, connection_run, c, 0);
+    c->wake_ns = when_ns;
+    world_at(c->world, when_ns, NULL, connection_run, c, when_ns);
 }
 
 static void end_clear(struct wire_end *end)
@@ -190,9 +194,10 @@ static void connection_run(struct world *w, void *object, uint64_t value)
     struct connection *c = object;
     uint64_t next_ns = UINT64_MAX;
 
-    (void)value;
     c->n_events--;
-    if (!c->established && !c->failed) {
+    if (value != c->wake_ns) {
+        /* An earlier one came first. */
+    } else if (c->wake_ns = UINT64_MAX, !c->established && !c->failed) {
         connection_answer(c);
     } else if (c->established && connection_open(c)) {
         for (int i = 0; i < 2; i++) {
@@ -238,6 +243,7 @@ static int wire_connect(void *ctx, struct mesh_link *link, const char *host, uin
     c->world = w;
     c->network = network;
     c->asked_ns = w->now_ns;
+    c->wake_ns = UINT64_MAX;
     list_init(&c->link);
     list_append(&w->connections, &c->link);
     c->ends[0] = (struct wire_end){
@@ -308,18 +314,29 @@ static void wire_close(void *ctx, struct mesh_link *link, bool finish)
 static void wire_on_timer(struct world *w, void *object, uint64_t value)
 {
     struct host *host = object;
+    struct daemon_timer *timer = daemon_timer(host->daemon);
 
-    (void)value;
-    if (*daemon_timer(host->daemon) == value)
-        mesh_on_timer(cluster_mesh(daemon_cluster(host->daemon)), w->now_ns);
+    if (value != timer->event_ns)
+        return;
+    timer->event_ns = UINT64_MAX;
+    if (w->now_ns < timer->due_ns) {
+        timer->event_ns = timer->due_ns;
+        world_at(w, timer->due_ns, host, wire_on_timer, host, timer->due_ns);
+        return;
+    }
+    mesh_on_timer(cluster_mesh(daemon_cluster(host->daemon)), w->now_ns);
 }
 
 static void wire_timer(void *ctx, uint64_t when_ns)
 {
     struct host *host = ctx;
-    uint64_t *number = daemon_timer(host->daemon);
+    struct daemon_timer *timer = daemon_timer(host->daemon);
 
-    world_at(daemon_world(host->daemon), when_ns, host, wire_on_timer, host, ++*number);
+    timer->due_ns = when_ns;
+    if (when_ns >= timer->event_ns)
+        return;
+    timer->event_ns = when_ns;
+    world_at(daemon_world(host->daemon), when_ns, host, wire_on_timer, host, when_ns);
 }
 
 const struct mesh_socket_ops wire_socket_ops = {.connect = wire_connect,

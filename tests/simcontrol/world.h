@@ -83,6 +83,7 @@ struct world {
     uint32_t n_hosts, n_networks;
     struct host hosts[MAX_NODES];
     struct network *networks;
+    uint64_t update_delay_ns; /* of the clusters' updates */
     struct auth_key key;
     struct list connections;
     /* Pairs that cannot hear each other on a network: a list of struct cut (wire.c). */
@@ -144,8 +145,12 @@ struct manager *daemon_manager(const struct daemon *d);
 struct jobs *daemon_jobs(const struct daemon *d);
 struct host *daemon_host(const struct daemon *d);
 struct world *daemon_world(const struct daemon *d);
-/* Number of the mesh's newest timer: older ones do not count. */
-uint64_t *daemon_timer(struct daemon *d);
+/* The mesh's timer. */
+struct daemon_timer {
+    uint64_t due_ns;
+    uint64_t event_ns; /* of the event that counts, not after due_ns; UINT64_MAX: none */
+};
+struct daemon_timer *daemon_timer(struct daemon *d);
 /* Mail or a deadline is due. */
 void daemon_wake(struct daemon *d);
 
