@@ -159,7 +159,7 @@ static bool backlog_send_refused(struct backlog *b, struct backlog_queue *q)
         !credit_take_refused(&b->credit, q->job->config.job, q->rank, b->port->now_ns))
         return false;
     uint32_t block = record_queue_advance(&q->refused, b->port->arena);
-    assert(block != BLOCK_NONE);
+    assert(block != BLOCK_NONE && b->n_refused > 0);
     b->n_refused--;
     pool_change(&b->port->pool, block, BLOCK_FLOW);
     send_add(b->sender, f, block);
@@ -181,6 +181,7 @@ static bool backlog_send_waiting(struct backlog *b, struct backlog_queue *q)
     send_add(b->sender, f, block);
     uint32_t empty = record_queue_advance(&q->waiting, arena);
     if (empty != BLOCK_NONE) {
+        assert(b->n_waiting > 0);
         b->n_waiting--;
         pool_give(&b->port->pool, empty);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon/channel/turn.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static uint32_t turn_net(struct turn *t)
         const struct net_event *e = &events[i];
         switch ((enum net_event_kind)e->kind) {
         case NET_RECEIVED:
+            assert(t->port.n_posted > 0);
             t->port.n_posted--;
             rx_packet(&t->rx, e->block, e->len);
             break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon/flow/credit.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "base/clock.h"
@@ -108,8 +109,10 @@ bool credit_take_refused(struct credit *c, uint64_t job, uint32_t rank, uint64_t
 
     if (s && !credit_trickle(s, now_ns))
         return false;
-    if (s)
+    if (s) {
+        assert(s->n_refused > 0);
         s->n_refused--;
+    }
     return true;
 }
 
@@ -117,8 +120,10 @@ void credit_drop_refused(struct credit *c, uint64_t job, uint32_t rank)
 {
     struct credit_stop *s = credit_find(c, job, rank);
 
-    if (s)
+    if (s) {
+        assert(s->n_refused > 0);
         s->n_refused--;
+    }
 }
 
 void credit_age(struct credit *c, uint64_t now_ns)
