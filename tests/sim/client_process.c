@@ -261,6 +261,7 @@ void process_end_thread(void)
 int sim_clock_gettime(clockid_t id, struct timespec *ret);
 int sim_sched_yield(void);
 char *sim_getenv(const char *name);
+int sim_n_cores(void);
 ssize_t sim_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n_local,
                              const struct iovec *remote, unsigned long n_remote,
                              unsigned long flags);
@@ -296,6 +297,12 @@ char *sim_getenv(const char *name)
 
     /* The simulation has no threads. */
     return strcmp(name, "MOTET_PROGRESS") == 0 ? none : NULL;
+}
+
+int sim_n_cores(void)
+{
+    /* The same on every machine. */
+    return 4;
 }
 
 void sim_exit(int code)

@@ -78,7 +78,7 @@ void meeting_round(struct program *p, struct meeting *of, struct rand *plan)
 
 static void round_of(struct program *p, struct meeting *m, struct rand *world_plan)
 {
-    uint64_t kind = program_draw(world_plan, 8);
+    uint64_t kind = program_draw(world_plan, 9);
     bool quiet = program_draw(world_plan, 3) == 0;
 
     if (m->comm == MPI_COMM_NULL)
@@ -87,6 +87,8 @@ static void round_of(struct program *p, struct meeting *m, struct rand *world_pl
         talk_end(talk_begin(p, m, quiet));
     } else if (kind < 5) {
         gather_round(p, m);
+    } else if (kind == 8) {
+        parts_round(p, m);
     } else {
         /* Messages are under way while something else happens. */
         struct talk *t = talk_begin(p, m, quiet);
@@ -96,6 +98,25 @@ static void round_of(struct program *p, struct meeting *m, struct rand *world_pl
             talk_end(talk_begin(p, m, false));
         talk_end(t);
     }
+}
+
+/* When all that was buffered has left, one message may take the whole buffer. */
+static void use_whole_buffer(int n_buffer)
+{
+    int n = n_buffer - MPI_BSEND_OVERHEAD, rank;
+    MPI_Request request;
+
+    CHECK(MPI_Buffer_flush());
+    if (n <= 0)
+        return;
+    void *room = sim_calloc(2, (size_t)n);
+    if (!room)
+        world_fail("no memory for a buffered message");
+    CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    CHECK(MPI_Irecv(room, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &request));
+    CHECK(MPI_Bsend((char *)room + n, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD));
+    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    sim_free(room);
 }
 
 void program_main(struct rank *k)
@@ -124,6 +145,7 @@ void program_main(struct rank *k)
     while (p.n_meetings > 1)
         forget(&p);
     world_say("waits for what it has buffered");
+    use_whole_buffer(n_bytes);
     CHECK(MPI_Buffer_detach(&buffer, &n_bytes));
     sim_free(buffer);
     world_say("settles");

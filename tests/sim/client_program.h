@@ -58,6 +58,9 @@ void talk_end(struct talk *t);
 /* Collectives, blocking and nonblocking. */
 void gather_round(struct program *p, struct meeting *m);
 
+/* Partitioned communication around a ring. */
+void parts_round(struct program *p, struct meeting *m);
+
 /* Communicators come and go. */
 void meeting_round(struct program *p, struct meeting *of, struct rand *plan);
 
