@@ -7,7 +7,8 @@
 #include "tests/sim/client_process.h"
 #include "tests/sim/client_world.h"
 
-#define DEEDS_MAX 4
+#define DEEDS_FEW 4
+#define DEEDS_MAX 24 /* in a burst */
 
 enum deed_kind {
     DEED_BARRIER,
@@ -304,12 +305,12 @@ static void deed_free(struct deed *d)
     sim_free(d->places);
 }
 
-static void deed_draw(struct deed *d, struct meeting *m, struct rand *plan)
+static void deed_draw(struct deed *d, struct meeting *m, struct rand *plan, bool small)
 {
     static const uint64_t limits[] = {2, 8, 60, 400, 3000};
     uint64_t limit = limits[program_draw(plan, 3)];
 
-    if (program_draw(plan, 6) == 0)
+    if (!small && program_draw(plan, 6) == 0)
         limit = limits[program_draw(plan, 5)];
     *d = (struct deed){.meeting = m, .request = MPI_REQUEST_NULL};
     d->kind = (enum deed_kind)program_draw(plan, DEED_KINDS);
@@ -347,13 +348,13 @@ void gather_round(struct program *p, struct meeting *m)
 {
     struct rand plan = program_plan(m);
     struct deed deeds[DEEDS_MAX];
-    int n = 1 + (int)program_draw(&plan, DEEDS_MAX);
+    int n = 1 + (int)program_draw(&plan, program_draw(&plan, 8) ? DEEDS_FEW : DEEDS_MAX);
     MPI_Op ordered;
 
     CHECK(MPI_Op_create(compose_all, 0, &ordered));
     for (int i = 0; i < n; i++) {
         struct deed *d = &deeds[i];
-        deed_draw(d, m, &plan);
+        deed_draw(d, m, &plan, n > DEEDS_FEW);
         deed_prepare(d);
         world_say("round %u: collective %d of %d elements, root %d, form %d", m->n_rounds, d->kind,
                   d->count, d->root, d->form);
