@@ -642,18 +642,19 @@ static void start_all(struct talk *t)
         if (t->messages[m].from == t->meeting->rank)
             out[n_out++] = &t->messages[m];
     if (t->order == RECEIVE_FIRST) {
-        while (i < n_in)
+        /* The last of each in one call, which waits for both: nobody may have waited before. */
+        bool both = n_out > 0 && n_in > 0 && !t->ready && program_draw(&t->program->own, 2);
+        while (i < n_in - both)
             receive_message(t, in[i++], false);
         if (t->ready)
             CHECK(MPI_Barrier(t->meeting->comm));
-        while (k < n_out)
-            send_message(t, out[k++], true);
-    } else if (t->order == SEND_FIRST) {
-        bool both = n_out > 0 && n_in > 0 && program_draw(&t->program->own, 2);
         while (k < n_out - both)
-            send_message(t, out[k++], false);
+            send_message(t, out[k++], !both);
         if (both)
-            send_and_receive(t, out[k], in[i++]);
+            send_and_receive(t, out[k], in[i]);
+    } else if (t->order == SEND_FIRST) {
+        while (k < n_out)
+            send_message(t, out[k++], false);
         while (i < n_in)
             receive_message(t, in[i++], true);
     } else {
