@@ -216,7 +216,7 @@ static void test_record(void **state)
 static void test_late_packets(void **state)
 {
     const MPI_Count n = 50000;
-    static struct packet *old[3];
+    struct packet *old[2] = {NULL, NULL};
 
     (void)state;
     wire_hold(true);
@@ -241,6 +241,8 @@ static void test_late_packets(void **state)
             assert_int_equal(rendezvous_of(transfer_of(recv))->moved, before);
         }
         list_remove(&pull->link);
+        free(old[0]);
+        free(old[1]);
         old[0] = pull;
         old[1] = malloc(sizeof *piece + piece->slot.len);
         memcpy(old[1], piece, sizeof *piece + piece->slot.len);
@@ -254,6 +256,8 @@ static void test_late_packets(void **state)
             wire_deliver_copy(old[1]);
         }
     }
+    free(old[0]);
+    free(old[1]);
     wire_hold(false);
     check_quiet();
 }
