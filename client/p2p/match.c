@@ -5,14 +5,14 @@
 
 #define FIRST_BUCKETS 256u
 
-static uint32_t hash(uint32_t context, int32_t source, int32_t tag)
+static uint32_t match_hash(uint32_t context, int32_t source, int32_t tag)
 {
     uint32_t h =
         context * 0x9e3779b1u ^ (uint32_t)source * 0x85ebca6bu ^ (uint32_t)tag * 0xc2b2ae35u;
     return h ^ h >> 15;
 }
 
-static int table_init(struct match_table *t, uint32_t n_buckets)
+static int match_table_init(struct match_table *t, uint32_t n_buckets)
 {
     t->buckets = malloc(n_buckets * sizeof *t->buckets);
     if (!t->buckets)
@@ -26,18 +26,19 @@ static int table_init(struct match_table *t, uint32_t n_buckets)
 
 /* Twice the buckets. Chains keep their order because they are moved from the front. Without memory
  * the table stays as it is. */
-static void table_grow(struct match_table *t)
+static void match_table_grow(struct match_table *t)
 {
     struct match_table bigger;
 
-    if (table_init(&bigger, 2 * (t->mask + 1)))
+    if (match_table_init(&bigger, 2 * (t->mask + 1)))
         return;
     for (uint32_t i = 0; i <= t->mask; i++) {
         list_foreach_safe(it, &t->buckets[i]) {
             struct match_node *node = list_entry(it, struct match_node, bucket);
             list_remove(it);
-            list_append(&bigger.buckets[hash(node->context, node->source, node->tag) & bigger.mask],
-                        it);
+            list_append(
+                &bigger.buckets[match_hash(node->context, node->source, node->tag) & bigger.mask],
+                it);
         }
     }
     bigger.n = t->n;
@@ -45,26 +46,27 @@ static void table_grow(struct match_table *t)
     *t = bigger;
 }
 
-static void table_add(struct match *m, struct match_table *t, struct match_node *node)
+static void match_table_add(struct match *m, struct match_table *t, struct match_node *node)
 {
     if (t->n > 2 * t->mask)
-        table_grow(t);
+        match_table_grow(t);
     t->n++;
     node->stamp = m->next_stamp++;
-    list_append(&t->buckets[hash(node->context, node->source, node->tag) & t->mask], &node->bucket);
+    list_append(&t->buckets[match_hash(node->context, node->source, node->tag) & t->mask],
+                &node->bucket);
 }
 
-static void table_remove(struct match_table *t, struct match_node *node)
+static void match_table_remove(struct match_table *t, struct match_node *node)
 {
     t->n--;
     list_remove(&node->bucket);
 }
 
 /* The oldest entry with exactly this key. */
-static struct match_node *table_find(const struct match_table *t, uint32_t context, int32_t source,
-                                     int32_t tag)
+static struct match_node *match_table_find(const struct match_table *t, uint32_t context,
+                                           int32_t source, int32_t tag)
 {
-    list_foreach(it, &t->buckets[hash(context, source, tag) & t->mask]) {
+    list_foreach(it, &t->buckets[match_hash(context, source, tag) & t->mask]) {
         struct match_node *node = list_entry(it, struct match_node, bucket);
         if (node->context == context && node->source == source && node->tag == tag)
             return node;
@@ -77,8 +79,8 @@ int match_init(struct match *m)
     for (uint32_t i = 0; i < MATCH_CONTEXT_CLASSES; i++)
         list_init(&m->arrivals[i]);
     m->n_any_source = m->n_any_tag = m->n_any_both = m->n_unexpected = 0;
-    int err = table_init(&m->posted, FIRST_BUCKETS);
-    return err ? err : table_init(&m->unexpected, FIRST_BUCKETS);
+    int err = match_table_init(&m->posted, FIRST_BUCKETS);
+    return err ? err : match_table_init(&m->unexpected, FIRST_BUCKETS);
 }
 
 void match_deinit(struct match *m)
@@ -92,7 +94,7 @@ void match_deinit(struct match *m)
     m->n_unexpected = 0;
 }
 
-static uint32_t *wildcard_count(struct match *m, const struct match_node *node)
+static uint32_t *match_wildcard_count(struct match *m, const struct match_node *node)
 {
     if (node->source == MPI_ANY_SOURCE)
         return node->tag == MPI_ANY_TAG ? &m->n_any_both : &m->n_any_source;
@@ -101,33 +103,34 @@ static uint32_t *wildcard_count(struct match *m, const struct match_node *node)
 
 void match_post(struct match *m, struct match_node *recv)
 {
-    uint32_t *n = wildcard_count(m, recv);
+    uint32_t *n = match_wildcard_count(m, recv);
 
     if (n)
         ++*n;
-    table_add(m, &m->posted, recv);
+    match_table_add(m, &m->posted, recv);
     recv->posted = true;
 }
 
 void match_unpost(struct match *m, struct match_node *recv)
 {
-    uint32_t *n = wildcard_count(m, recv);
+    uint32_t *n = match_wildcard_count(m, recv);
 
     if (n)
         --*n;
-    table_remove(&m->posted, recv);
+    match_table_remove(&m->posted, recv);
     recv->posted = false;
 }
 
 struct match_node *match_arrived(struct match *m, uint32_t context, int32_t source, int32_t tag)
 {
-    struct match_node *best = table_find(&m->posted, context, source, tag);
+    struct match_node *best = match_table_find(&m->posted, context, source, tag);
 
     if (__builtin_expect(m->n_any_source + m->n_any_tag + m->n_any_both > 0, 0)) {
         struct match_node *others[3] = {
-            m->n_any_source ? table_find(&m->posted, context, MPI_ANY_SOURCE, tag) : NULL,
-            m->n_any_tag ? table_find(&m->posted, context, source, MPI_ANY_TAG) : NULL,
-            m->n_any_both ? table_find(&m->posted, context, MPI_ANY_SOURCE, MPI_ANY_TAG) : NULL,
+            m->n_any_source ? match_table_find(&m->posted, context, MPI_ANY_SOURCE, tag) : NULL,
+            m->n_any_tag ? match_table_find(&m->posted, context, source, MPI_ANY_TAG) : NULL,
+            m->n_any_both ? match_table_find(&m->posted, context, MPI_ANY_SOURCE, MPI_ANY_TAG)
+                          : NULL,
         };
         /* MPI_ANY_TAG takes the user's messages only; those of the library have contexts of their
          * own, so no more is to check. */
@@ -141,14 +144,14 @@ struct match_node *match_arrived(struct match *m, uint32_t context, int32_t sour
         match_unpost(m, best);
         return best;
     }
-    table_remove(&m->posted, best);
+    match_table_remove(&m->posted, best);
     best->posted = false;
     return best;
 }
 
 void match_add_unexpected(struct match *m, struct unexpected *u)
 {
-    table_add(m, &m->unexpected, &u->match);
+    match_table_add(m, &m->unexpected, &u->match);
     list_append(&m->arrivals[u->match.context % MATCH_CONTEXT_CLASSES], &u->match.arrival);
     m->n_unexpected++;
 }
@@ -157,7 +160,7 @@ struct unexpected *match_find_unexpected(struct match *m, uint32_t context, int3
                                          int32_t tag)
 {
     if (source != MPI_ANY_SOURCE && tag != MPI_ANY_TAG) {
-        struct match_node *node = table_find(&m->unexpected, context, source, tag);
+        struct match_node *node = match_table_find(&m->unexpected, context, source, tag);
         return node ? list_entry(node, struct unexpected, match) : NULL;
     }
     list_foreach(it, &m->arrivals[context % MATCH_CONTEXT_CLASSES]) {
@@ -171,7 +174,7 @@ struct unexpected *match_find_unexpected(struct match *m, uint32_t context, int3
 
 void match_remove_unexpected(struct match *m, struct unexpected *u)
 {
-    table_remove(&m->unexpected, &u->match);
+    match_table_remove(&m->unexpected, &u->match);
     list_remove(&u->match.arrival);
     m->n_unexpected--;
 }

@@ -85,7 +85,7 @@ struct transfer *transfer_new(enum transfer_dir dir, struct buffer buffer, struc
     t->base.vci = e->vci->index != 0 ? e->vci : NULL;
     comm_ref(comm);
     type_ref(buffer.type);
-    t->dir = dir;
+    t->dir = (uint8_t)dir;
     t->mode = P2P_STANDARD;
     t->blocking = false;
     t->sole = false;
