@@ -4,9 +4,9 @@
  * side by side.
  *
  * A vci is one set of rings between the ranks of a node, with the match tables, transfers and
- * protocols over them (client/p2p/protocols.h), and the lock of all that. VCI 0 belongs to everything
- * and is protected by the library lock. A communicator whose members are all on one node and all
- * have MPI_THREAD_MULTIPLE gets one of the further vcis when its context id is agreed on
+ * protocols over them (client/p2p/protocols.h), and the lock of all that. VCI 0 belongs to
+ * everything and is protected by the library lock. A communicator whose members are all on one node
+ * and all have MPI_THREAD_MULTIPLE gets one of the further vcis when its context id is agreed on
  * (client/comm/context.h): the one that fewest others use. The short calls (the attribute `vci` in
  * client/abi/api) take only the lock of the vci; every other call takes the library lock, and
  * within it that of the vci while it touches the vci's things.

@@ -46,6 +46,7 @@ static void check_status(const MPI_Status *status, int source, int tag, MPI_Coun
     assert_int_equal(status->MPI_SOURCE, source);
     assert_int_equal(status->MPI_TAG, tag);
     assert_int_equal(status_get_count_bytes(status), n);
+    assert_false(status_is_cancelled(status));
 }
 
 static void check_received(struct request *recv, int source, int tag, MPI_Count n)
@@ -199,6 +200,33 @@ static void test_probe_waits(void **state)
             recv = wire_irecv(1, 0, 9, room, LARGE);
         check_received(recv, 0, 9, 10);
     }
+}
+
+static void rank_0_sends_later(void)
+{
+    if (++n_polls != 20000)
+        return;
+    /* Shown by now, and looked for no more. */
+    const struct engine *e = wire_engine(1);
+    assert_true(list_empty(&e->unshown));
+    assert_int_equal(e->records.records[0].state, QUEUE_POSTED);
+    assert_int_equal(e->records.records[0].bytes, LARGE);
+    wire_finish(0, wire_isend(0, 1, 9, data, 10), MPI_STATUS_IGNORE);
+}
+
+/* A blocking receive is shown when it has waited for long. */
+static void test_receive_waits(void **state)
+{
+    MPI_Status status;
+
+    (void)state;
+    n_polls = 0;
+    wire_while_waiting(rank_0_sends_later);
+    struct comm *world = wire_as(1);
+    assert_int_equal(mpi_recv(room, LARGE, byte(), 0, 9, world, &status), MPI_SUCCESS);
+    wire_while_waiting(NULL);
+    check_status(&status, 0, 9, 10);
+    assert_int_equal(wire_engine(1)->records.records[0].state, QUEUE_FREE);
 }
 
 /* ---- cancelling ---- */
@@ -357,6 +385,27 @@ static void test_self(void **state)
     assert_int_equal(room[10], 0xee);
 }
 
+static struct request *posted_late;
+
+static void rank_1_posts(void)
+{
+    if (!posted_late)
+        posted_late = wire_irecv(1, 1, 3, room, LARGE);
+}
+
+/* A synchronous one waits for its receive, which another thread posts. */
+static void test_self_synchronous(void **state)
+{
+    (void)state;
+    posted_late = NULL;
+    wire_while_waiting(rank_1_posts);
+    struct comm *world = wire_as(1);
+    assert_int_equal(mpi_ssend(data, 100, byte(), 1, 3, world), MPI_SUCCESS);
+    wire_while_waiting(NULL);
+    assert_non_null(posted_late);
+    check_received(posted_late, 1, 3, 100);
+}
+
 static void test_nobody(void **state)
 {
     struct request *r;
@@ -423,6 +472,38 @@ static void test_sendrecv(void **state)
             check_status(&status, 1, 4, n);
             assert_memory_equal(others_room, back, (size_t)n);
         }
+    }
+}
+
+/* It is over when both halves are, whichever is the last. */
+static void test_sendrecv_halves(void **state)
+{
+    static unsigned char back[100];
+    struct request *r;
+    MPI_Status status;
+
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct comm *world = wire_as(1);
+        /* The half that sends waits for its receive, as the message is large. */
+        mpi_isendrecv(data, LARGE, byte(), 0, 4, back, 100, byte(), 0, 6, world, &r);
+        wire_settle();
+        assert_false(request_is_complete(r));
+        for (int step = 0; step < 2; step++) {
+            if (step == late) {
+                others_recv = wire_irecv(0, 1, 4, others_room, LARGE);
+                wire_settle();
+                wire_finish(0, others_recv, MPI_STATUS_IGNORE);
+            } else {
+                wire_finish(0, wire_isend(0, 1, 6, data, 100), MPI_STATUS_IGNORE);
+            }
+            wire_settle();
+            assert_int_equal(request_is_complete(r), step == 1);
+        }
+        assert_int_equal(wire_finish(1, r, &status), MPI_SUCCESS);
+        check_status(&status, 0, 6, 100);
+        assert_memory_equal(back, data, 100);
+        assert_memory_equal(others_room, data, LARGE);
     }
 }
 
@@ -563,10 +644,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_probe),    TEST(test_matched_probe),    TEST(test_probe_waits),
-        TEST(test_cancel),   TEST(test_cancel_under_way), TEST(test_persistent),
-        TEST(test_self),     TEST(test_nobody),           TEST(test_sendrecv),
-        TEST(test_buffered), TEST(test_buffered_more),    TEST(test_records_run_out),
+        TEST(test_probe),         TEST(test_matched_probe), TEST(test_probe_waits),
+        TEST(test_receive_waits), TEST(test_cancel),        TEST(test_cancel_under_way),
+        TEST(test_persistent),    TEST(test_self),          TEST(test_self_synchronous),
+        TEST(test_nobody),        TEST(test_sendrecv),      TEST(test_sendrecv_halves),
+        TEST(test_buffered),      TEST(test_buffered_more), TEST(test_records_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,6 +179,11 @@ static void test_order(void **state)
         mpi_precv_init(in[i], 2, 4, byte(), 0, 3, world, NULL, &r[i]);
         start(0, s[i]);
         start(1, r[i]);
+    }
+    wire_hold(false);
+    wire_settle(); /* all parts are posted */
+    wire_hold(true);
+    for (int i = 2; i >= 0; i--) {
         ready(s[i], 1);
         ready(s[i], 0);
     }
