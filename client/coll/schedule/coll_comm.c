@@ -6,11 +6,6 @@
 
 #include <stdlib.h>
 
-/* Blocking calls, nonblocking calls and persistent operations take turns in ranges of this many
- * tags each. A tag comes round after 16 Mi collectives on one communicator, long after its last
- * message is gone. */
-#define TAG_RANGE (1u << 24)
-
 struct coll_comm *coll_comm_of(struct comm *comm)
 {
     if (!comm->coll)
@@ -23,9 +18,9 @@ static int coll_next(struct comm *comm, enum coll_form form)
     struct coll_comm *c = coll_comm_of(comm);
     if (!c)
         return 0;
-    c->next_tag[form] = (c->next_tag[form] + 1) % TAG_RANGE;
+    c->next_tag[form] = (c->next_tag[form] + 1) % COLL_TAG_RANGE;
     calls_collective(comm, (enum calls_form)form, c->next_tag[form]);
-    return (int)(form * TAG_RANGE + c->next_tag[form]);
+    return (int)(form * COLL_TAG_RANGE + c->next_tag[form]);
 }
 
 int coll_next_tag(struct comm *comm)
@@ -48,19 +43,13 @@ int coll_next_check_tag(struct comm *comm)
     struct coll_comm *c = coll_comm_of(comm);
     if (!c)
         return 0;
-    c->next_check = (c->next_check + 1) % TAG_RANGE;
-    return (int)(COLL_FORMS * TAG_RANGE + c->next_check);
-}
-
-enum coll_form coll_form_of(int tag)
-{
-    uint32_t form = (uint32_t)tag / TAG_RANGE;
-    return form < COLL_FORMS ? (enum coll_form)form : COLL_FORMS;
+    c->next_check = (c->next_check + 1) % COLL_TAG_RANGE;
+    return (int)(COLL_FORMS * COLL_TAG_RANGE + c->next_check);
 }
 
 uint32_t coll_sequence_of(int tag)
 {
-    return (uint32_t)tag % TAG_RANGE;
+    return (uint32_t)tag % COLL_TAG_RANGE;
 }
 
 void coll_release(struct comm *comm)

@@ -14,6 +14,11 @@
 
 struct coll_quick;
 
+/* Blocking calls, nonblocking calls and persistent operations take turns in ranges of this many
+ * tags each. A tag comes round after 16 Mi collectives on one communicator, long after its last
+ * message is gone. */
+#define COLL_TAG_RANGE (1u << 24)
+
 /* The forms of a call. */
 enum coll_form { COLL_BLOCKING, COLL_NONBLOCKING, COLL_PERSISTENT, COLL_FORMS };
 
@@ -45,7 +50,11 @@ int coll_next_nonblocking_tag(struct comm *comm);
 int coll_next_persistent_tag(struct comm *comm);
 int coll_next_check_tag(struct comm *comm);
 /* The form of a call by its tag; COLL_FORMS for the tags below. */
-enum coll_form coll_form_of(int tag);
+static inline enum coll_form coll_form_of(int tag)
+{
+    uint32_t form = (uint32_t)tag / COLL_TAG_RANGE;
+    return form < COLL_FORMS ? (enum coll_form)form : COLL_FORMS;
+}
 /* Its number among the calls of that form. */
 uint32_t coll_sequence_of(int tag);
 /* For creation among some members of a communicator under a tag of the user: a range of its own. */
