@@ -61,7 +61,7 @@ static const char *name_of(const struct record *r)
 }
 
 /* The first difference between rank 0's record and another one, which all ranks find alike. */
-static int compare(const struct comparison *c, int k)
+static int check_compare(const struct comparison *c, int k)
 {
     const struct record *a = &c->in[0], *b = &c->in[k];
     const char *comm = c->comm->name[0] ? c->comm->name : "a communicator";
@@ -109,11 +109,11 @@ static int compare_block(const struct comparison *c, int k)
                    c->takes ? c->own : k, (unsigned long long)taken);
 }
 
-static int judge(void *arg)
+static int check_judge(void *arg)
 {
     const struct comparison *c = arg;
     for (int k = 1; k < c->n; k++) {
-        int err = compare(c, k);
+        int err = check_compare(c, k);
         if (err)
             return err;
     }
@@ -126,19 +126,19 @@ static int judge(void *arg)
 }
 
 /* The first half of the verdict on blocks: says nothing yet, so that the others hear of it. */
-static int judge_alone(void *arg)
+static int check_judge_alone(void *arg)
 {
     const struct comparison *c = arg;
-    c->verdicts[c->own] = judge(arg) != MPI_SUCCESS;
+    c->verdicts[c->own] = check_judge(arg) != MPI_SUCCESS;
     return MPI_SUCCESS;
 }
 
 /* The second half: everybody knows what everybody found, and all of them stop. */
-static int judge_together(void *arg)
+static int check_judge_together(void *arg)
 {
     const struct comparison *c = arg;
     if (c->verdicts[c->own])
-        return judge(arg);
+        return check_judge(arg);
     for (int k = 0; k < c->n; k++)
         if (c->verdicts[k])
             return err_set(
@@ -149,7 +149,8 @@ static int judge_together(void *arg)
 
 /* Every rank gets the `n_bytes` that each other rank has for it in out, at the place of its rank in
  * in. */
-static void exchange(struct schedule *s, void *in, const void *out, size_t n_bytes, size_t out_step)
+static void check_exchange(struct schedule *s, void *in, const void *out, size_t n_bytes,
+                           size_t out_step)
 {
     int n = s->view.size;
     for (int k = 1; k < n; k++) {
@@ -165,7 +166,8 @@ static void exchange(struct schedule *s, void *in, const void *out, size_t n_byt
     schedule_wait(s);
 }
 
-static void describe(const struct schedule *s, const struct check_call *call, struct record *r)
+static void check_describe(const struct schedule *s, const struct check_call *call,
+                           struct record *r)
 {
     *r = (struct record){.kind = (uint32_t)call->kind,
                          .form = coll_form_of(s->tag),
@@ -226,17 +228,17 @@ bool check_calls(struct schedule *s, const struct check_call *call)
                              .expected = expected,
                              .verdicts = verdicts};
     for (int i = 0; i < n; i++)
-        describe(s, call, &c->out[i]);
+        check_describe(s, call, &c->out[i]);
     if (with_blocks)
         describe_blocks(s, call, c);
     s->tag = coll_next_check_tag(s->view.comm);
     c->in[s->view.rank] = c->out[s->view.rank];
-    exchange(s, c->in, c->out, sizeof(struct record), sizeof(struct record));
+    check_exchange(s, c->in, c->out, sizeof(struct record), sizeof(struct record));
     if (with_blocks) {
-        schedule_judge(s, judge_alone, c);
-        exchange(s, verdicts, &verdicts[s->view.rank], sizeof *verdicts, 0);
+        schedule_judge(s, check_judge_alone, c);
+        check_exchange(s, verdicts, &verdicts[s->view.rank], sizeof *verdicts, 0);
     }
     s->tag = tag;
-    schedule_judge(s, with_blocks ? judge_together : judge, c);
+    schedule_judge(s, with_blocks ? check_judge_together : check_judge, c);
     return !s->broken;
 }

@@ -27,7 +27,7 @@ static MPI_Count cut_bytes(const struct cut *cut, int first, int end)
     return cut_first(cut, end) - cut_first(cut, first);
 }
 
-static void spread(struct schedule *s, const struct cut *cut)
+static void cut_spread(struct schedule *s, const struct cut *cut)
 {
     int size = s->view.size, relative = (s->view.rank - cut->root + size) % size;
     int mask = 1;
@@ -73,7 +73,7 @@ void bcast_scatter_allgather(struct schedule *s, struct buffer buf, int root)
         dense ? datatype_run_start(buf.type, buf.base) : schedule_temp(s, (size_t)cut.n_bytes);
     if (!dense && s->view.rank == root)
         schedule_copy(s, buf, buffer_of_bytes(cut.bytes, cut.n_bytes));
-    spread(s, &cut);
+    cut_spread(s, &cut);
     pass_round(s, &cut);
     if (!dense && s->view.rank != root)
         schedule_copy(s, buffer_of_bytes(cut.bytes, cut.n_bytes), buf);

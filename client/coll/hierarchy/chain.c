@@ -32,8 +32,8 @@ struct chain_plan {
 };
 
 /* Distances from a node, and behind which edge (-1: none) the others lie. */
-static void measure(const struct node_tree *tree, const struct chain_plan *f, int my_node,
-                    int *distance, int *behind)
+static void chain_measure(const struct node_tree *tree, const struct chain_plan *f, int my_node,
+                          int *distance, int *behind)
 {
     int n_nodes = tree->shape->n_nodes,
         up = f->n_edges - 1; /* the edge to the parent, if there is one */
@@ -58,7 +58,7 @@ static void measure(const struct node_tree *tree, const struct chain_plan *f, in
 
 /* By distance, and within each distance by number: so both ends of an edge list what passes it in
  * one order. */
-static void sort(const int *distance, int n_nodes, int *count, int *sorted)
+static void chain_sort(const int *distance, int n_nodes, int *count, int *sorted)
 {
     for (int i = 0; i <= n_nodes; i++)
         count[i] = 0;
@@ -95,8 +95,9 @@ static MPI_Count n_segments(MPI_Count n, MPI_Count segment)
     return n > segment ? (n + segment - 1) / segment : 1;
 }
 
-static bool plan(struct schedule *s, struct node_groups *groups, const struct chain_blocks *blocks,
-                 const struct datatype *type, struct chain_plan *ret_plan)
+static bool chain_plan(struct schedule *s, struct node_groups *groups,
+                       const struct chain_blocks *blocks, const struct datatype *type,
+                       struct chain_plan *ret_plan)
 {
     struct chain_plan *f = ret_plan;
     struct node_tree tree;
@@ -111,8 +112,8 @@ static bool plan(struct schedule *s, struct node_groups *groups, const struct ch
                  &tree) ||
         !find_edges(s, &tree, my_node, f))
         return false;
-    measure(&tree, f, my_node, distance, behind);
-    sort(distance, n_nodes, count, sorted);
+    chain_measure(&tree, f, my_node, distance, behind);
+    chain_sort(distance, n_nodes, count, sorted);
     for (int i = 0; i < n_nodes; i++)
         n_items += n_segments(blocks->n[i], segment);
     f->items = schedule_temp(s, (size_t)n_items * sizeof(struct item));
@@ -153,7 +154,7 @@ void chain_allgather(struct schedule *s, struct node_groups *groups, unsigned ch
                      const struct chain_blocks *blocks)
 {
     struct chain_plan f;
-    if (!plan(s, groups, blocks, datatype_predefined(MPI_BYTE), &f))
+    if (!chain_plan(s, groups, blocks, datatype_predefined(MPI_BYTE), &f))
         return;
     for (int step = -AHEAD; step < f.n_steps; step++) {
         for (int i = 0; i < f.n_edges; i++) {
@@ -184,7 +185,7 @@ void chain_reduce_scatter(struct schedule *s, struct node_groups *groups, void *
 {
     struct chain_plan f;
     MPI_Count longest = 0;
-    if (!plan(s, groups, blocks, type, &f))
+    if (!chain_plan(s, groups, blocks, type, &f))
         return;
     for (int i = 0; i < f.n_items; i++)
         longest = f.items[i].n > longest ? f.items[i].n : longest;

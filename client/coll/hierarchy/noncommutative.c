@@ -44,7 +44,7 @@ struct noncommutative {
     MPI_Count piece; /* elements */
 };
 
-static bool leads(const struct noncommutative *o)
+static bool runs_leads(const struct noncommutative *o)
 {
     return o->node.rank == o->leader;
 }
@@ -175,11 +175,11 @@ struct kept {
     void *out;   /* its runs; NULL with one run */
 };
 
-static bool keep(struct schedule *s, const struct noncommutative *o, MPI_Count n,
-                 struct datatype *type, struct kept *ret_kept)
+static bool runs_keep(struct schedule *s, const struct noncommutative *o, MPI_Count n,
+                      struct datatype *type, struct kept *ret_kept)
 {
     *ret_kept = (struct kept){0};
-    if (o->my_node >= 0 && !leads(o))
+    if (o->my_node >= 0 && !runs_leads(o))
         return true;
     ret_kept->own = schedule_temp_typed(s, n * o->runs.n_of[0], type);
     ret_kept->room = schedule_temp(s, (size_t)o->n_children * sizeof(void *));
@@ -198,8 +198,8 @@ static void *part_at(const struct kept *k, const struct part *part, MPI_Count n,
 
 /* The parts of a run, from the last one down, into its place in `out`, or where the last one is.
  * Returns where. */
-static void *join(struct schedule *s, const struct noncommutative *o, const struct kept *k,
-                  int last, struct buffer out, struct op *op)
+static void *runs_join(struct schedule *s, const struct noncommutative *o, const struct kept *k,
+                       int last, struct buffer out, struct op *op)
 {
     const struct part *parts = o->runs.parts;
     void *acc = part_at(k, &parts[last], out.count, out.type);
@@ -222,12 +222,12 @@ static void *join_all(struct schedule *s, const struct noncommutative *o, const 
     if (!out.base && o->n_children == 0)
         return k->own;
     if (!out.base && t->n == 1)
-        return join(s, o, k, t->n_parts - 1, buffer_like(out, NULL), op);
+        return runs_join(s, o, k, t->n_parts - 1, buffer_like(out, NULL), op);
     if (!out.base)
         out.base = k->out;
     for (int i = 0; i < t->n_parts; i++)
         if (i + 1 == t->n_parts || t->parts[i + 1].run != t->parts[i].run)
-            join(s, o, k, i, buffer_part(out, t->parts[i].run * out.count, out.count), op);
+            runs_join(s, o, k, i, buffer_part(out, t->parts[i].run * out.count, out.count), op);
     return out.base;
 }
 
@@ -264,8 +264,8 @@ static bool next_part(const struct noncommutative *o, int *i, int *at)
 }
 
 /* The operands of the node's runs come to its leader. */
-static void collect(struct schedule *s, const struct noncommutative *o, const void *send,
-                    struct buffer own, struct op *op)
+static void runs_collect(struct schedule *s, const struct noncommutative *o, const void *send,
+                         struct buffer own, struct op *op)
 {
     struct blocks blocks = {.buf = own.base, .type = own.type, .count = own.count, .uniform = true};
     int n_own = o->runs.n_of[0];
@@ -278,7 +278,7 @@ static void collect(struct schedule *s, const struct noncommutative *o, const vo
         const struct part *part = &o->runs.parts[i];
         struct schedule_view run = view_of_part(o, part, at);
         bool has_leader = o->leader >= at && o->leader < at + part->n, begins = run.rank == 0;
-        void *to = leads(o) ? datatype_at(own.type, own.base, part->place * own.count) : NULL;
+        void *to = runs_leads(o) ? datatype_at(own.type, own.base, part->place * own.count) : NULL;
         if (!has_leader && begins)
             to = schedule_temp_typed(s, own.count, own.type);
         schedule_enter(s, run);
@@ -287,7 +287,7 @@ static void collect(struct schedule *s, const struct noncommutative *o, const vo
         schedule_enter(s, o->node);
         if (!has_leader && begins)
             schedule_send(s, buffer_like(own, to), o->leader);
-        else if (!has_leader && leads(o))
+        else if (!has_leader && runs_leads(o))
             schedule_recv(s, buffer_like(own, to), at);
     }
     schedule_leave(s, o->whole);
@@ -298,11 +298,11 @@ static void pass_up(struct schedule *s, const struct noncommutative *o, const st
                     const void *send, struct buffer out, struct op *op)
 {
     schedule_enter(s, o->whole);
-    if (leads(o))
+    if (runs_leads(o))
         post_children(s, o, k, out.count, out.type);
-    collect(s, o, send, buffer_like(out, k->own), op);
+    runs_collect(s, o, send, buffer_like(out, k->own), op);
     schedule_wait(s);
-    if (!leads(o))
+    if (!runs_leads(o))
         return;
     struct buffer runs = buffer_like(out, o->parent < 0 ? out.base : NULL);
     runs.base = join_all(s, o, k, runs, op);
@@ -324,7 +324,7 @@ void noncommutative_reduce(struct schedule *s, struct node_groups *groups, const
     if (!find_within(s, groups, root, &o))
         return;
     MPI_Count piece = noncommutative_piece(&o, recv, o.whole.size, true, 2);
-    if (!keep(s, &o, piece, recv.type, &k))
+    if (!runs_keep(s, &o, piece, recv.type, &k))
         return;
     for (MPI_Count at = 0; at < recv.count; at += piece)
         pass_up(s, &o, &k, datatype_at(recv.type, send, at), buffer_piece(recv, at, piece), op);
@@ -332,7 +332,7 @@ void noncommutative_reduce(struct schedule *s, struct node_groups *groups, const
 
 static void pass_down(struct schedule *s, const struct noncommutative *o, struct buffer buf)
 {
-    if (leads(o)) {
+    if (runs_leads(o)) {
         schedule_recv(s, buf, o->parent);
         for (int i = 0; i < o->n_children; i++)
             schedule_isend(s, buf, o->leaders[o->children[i]]);
@@ -353,7 +353,7 @@ void noncommutative_allreduce(struct schedule *s, struct node_groups *groups, co
         return;
     MPI_Count piece = noncommutative_piece(&o, recv, o.whole.size, true, 2),
               lag = 2 * o.tree.height * piece;
-    if (!keep(s, &o, piece, recv.type, &k))
+    if (!runs_keep(s, &o, piece, recv.type, &k))
         return;
     for (MPI_Count at = 0; at < recv.count + lag; at += piece) {
         MPI_Count down = at - lag;
@@ -380,7 +380,7 @@ static bool open_scan(struct schedule *s, const struct noncommutative *o, MPI_Co
 {
     *ret_scan = (struct scan){.total = schedule_temp_typed(s, n, type),
                               .prefix = schedule_temp_typed(s, n, type)};
-    if (s->broken || !keep(s, o, n, type, &ret_scan->kept) || !leads(o))
+    if (s->broken || !runs_keep(s, o, n, type, &ret_scan->kept) || !runs_leads(o))
         return !s->broken;
     ret_scan->before = schedule_temp_typed(s, n * o->runs.n, type);
     ret_scan->given = schedule_temp(s, ((size_t)o->n_children + 1) * sizeof(void *));
@@ -420,12 +420,13 @@ static void scan_runs(struct schedule *s, const struct noncommutative *o, const 
         if (is_last && !inclusive && part->n > 1)
             schedule_reduce(s, recv.base, buffer_like(recv, c->total), op);
         schedule_enter(s, o->node);
-        void *own = leads(o) ? datatype_at(recv.type, c->kept.own, part->place * recv.count) : NULL;
+        void *own =
+            runs_leads(o) ? datatype_at(recv.type, c->kept.own, part->place * recv.count) : NULL;
         if (last == o->leader && is_last)
             schedule_copy(s, buffer_like(recv, total), buffer_like(recv, own));
         else if (is_last)
             schedule_send(s, buffer_like(recv, total), o->leader);
-        else if (leads(o))
+        else if (runs_leads(o))
             schedule_recv(s, buffer_like(recv, own), last);
     }
     schedule_leave(s, o->whole);
@@ -446,7 +447,7 @@ static bool owner_ends(const struct noncommutative *o, int owner)
 static void scan_up(struct schedule *s, const struct noncommutative *o, const struct scan *c,
                     const void *send, struct buffer recv, struct op *op, bool inclusive)
 {
-    for (int i = 0; leads(o) && i < o->n_children; i++)
+    for (int i = 0; runs_leads(o) && i < o->n_children; i++)
         if (o->runs.n_of[i + 1] > owner_ends(o, i + 1))
             schedule_irecv(s,
                            buffer_times(buffer_like(recv, c->kept.room[i]),
@@ -454,7 +455,7 @@ static void scan_up(struct schedule *s, const struct noncommutative *o, const st
                            o->leaders[o->children[i]]);
     scan_runs(s, o, c, send, recv, op, inclusive);
     schedule_wait(s);
-    if (!leads(o) || o->parent < 0 || n_told(o) == 0)
+    if (!runs_leads(o) || o->parent < 0 || n_told(o) == 0)
         return;
     /* The parts stay as they are: they are wanted again on the way down. */
     const struct runs *t = &o->runs;
@@ -462,8 +463,9 @@ static void scan_up(struct schedule *s, const struct noncommutative *o, const st
     for (int i = 0; o->n_children && i < t->n_parts; i++)
         if (t->parts[i].run < n_told(o) &&
             (i + 1 == t->n_parts || t->parts[i + 1].run != t->parts[i].run))
-            join(s, o, &c->kept, i,
-                 buffer_like(recv, datatype_at(recv.type, out, t->parts[i].run * recv.count)), op);
+            runs_join(s, o, &c->kept, i,
+                      buffer_like(recv, datatype_at(recv.type, out, t->parts[i].run * recv.count)),
+                      op);
     schedule_send(s, buffer_of(out, recv.count * n_told(o), recv.type), o->parent);
 }
 
@@ -499,7 +501,7 @@ static bool hand_out(struct schedule *s, const struct noncommutative *o, const s
     schedule_enter(s, o->node);
     if (n_own > 1 && n_own == o->node.size) {
         struct blocks blocks = {
-            .buf = leads(o) ? c->given[0] : NULL, .type = type, .count = n, .uniform = true};
+            .buf = runs_leads(o) ? c->given[0] : NULL, .type = type, .count = n, .uniform = true};
         coll_scatter(s, &blocks, buffer_of(c->prefix, n, type), o->leader);
         schedule_leave(s, o->whole);
         return o->whole.rank > 0;
@@ -510,8 +512,8 @@ static bool hand_out(struct schedule *s, const struct noncommutative *o, const s
         bool has_leader = o->leader >= at && o->leader < at + part->n;
         if (part->first == 0)
             continue;
-        void *from = leads(o) ? datatype_at(type, c->given[0], part->place * n) : c->prefix;
-        if (leads(o) && !has_leader)
+        void *from = runs_leads(o) ? datatype_at(type, c->given[0], part->place * n) : c->prefix;
+        if (runs_leads(o) && !has_leader)
             schedule_send(s, buffer_of(from, n, type), at);
         if (run.rank == 0 && !has_leader)
             schedule_recv(s, buffer_of(c->prefix, n, type), o->leader);
@@ -519,7 +521,7 @@ static bool hand_out(struct schedule *s, const struct noncommutative *o, const s
             continue;
         schedule_enter(s, part->n == o->node.size ? o->node : run);
         coll_bcast(s, buffer_of(from, n, type), has_leader ? o->leader - at : 0);
-        if (has_leader && leads(o))
+        if (has_leader && runs_leads(o))
             schedule_copy(s, buffer_of(from, n, type), buffer_of(c->prefix, n, type));
         schedule_enter(s, o->node);
         given = true;
@@ -532,7 +534,7 @@ static void scan_down(struct schedule *s, const struct noncommutative *o, const 
                       struct buffer recv, struct op *op, bool inclusive)
 {
     const struct runs *t = &o->runs;
-    if (leads(o)) {
+    if (runs_leads(o)) {
         if (o->parent >= 0 && t->n > t->begins_all)
             schedule_recv(s,
                           buffer_of(datatype_at(recv.type, c->before, t->begins_all * recv.count),
@@ -613,7 +615,7 @@ void noncommutative_reduce_across(struct schedule *s, struct buffer send, struct
     o.leaders = c->leaders;
     o.my_node = c->node_of[local->rank];
     MPI_Count piece = noncommutative_piece(&o, send, local->size, !op->commutative, 2);
-    if (!find_place(s, &o, root, !op->commutative) || !keep(s, &o, piece, send.type, &k))
+    if (!find_place(s, &o, root, !op->commutative) || !runs_keep(s, &o, piece, send.type, &k))
         return;
     for (MPI_Count at = 0; at < send.count; at += piece) {
         struct buffer part = buffer_piece(send, at, piece);
@@ -635,7 +637,7 @@ void noncommutative_take_across(struct schedule *s, struct buffer recv, struct o
     MPI_Count piece = noncommutative_piece(&o, recv, n_remote, !op->commutative, 2);
     o.children = tree_children(s, &o.tree, NODE_TREE_TOP, &o.n_children);
     if (!o.children || !find_runs(s, &o, n_remote, !op->commutative) ||
-        !keep(s, &o, piece, recv.type, &k))
+        !runs_keep(s, &o, piece, recv.type, &k))
         return;
     for (MPI_Count at = 0; at < recv.count; at += piece) {
         struct buffer part = buffer_piece(recv, at, piece);

@@ -97,8 +97,8 @@ static void hand_on(struct schedule *s, const struct spread *p, struct buffer bu
 /* Receives what a rank of the other group sends to the tops and hands it on; meanwhile sends a
  * payload of the same length to the tops of the other group, if there are `tops`. Piece by piece in
  * both directions, so that no rank waits for a piece that another one holds back. */
-static void exchange(struct schedule *s, const struct tops *tops, const void *send, int source,
-                     struct buffer recv)
+static void inter_exchange(struct schedule *s, const struct tops *tops, const void *send,
+                           int source, struct buffer recv)
 {
     int job_node = job_node_of(s->view.comm->remote_group->procs[source]);
     MPI_Count piece = buffer_elements(recv, PIECE_BYTES);
@@ -126,7 +126,7 @@ void inter_bcast(struct schedule *s, struct buffer buf, int root)
     if (root == MPI_PROC_NULL || buffer_size(buf) == 0)
         return;
     if (root != MPI_ROOT) {
-        exchange(s, NULL, NULL, root, buf);
+        inter_exchange(s, NULL, NULL, root, buf);
         return;
     }
     if (!find_tops(s, own_job_node(s), &tops))
@@ -224,7 +224,7 @@ static int place_of(const struct packing *k, int rank)
     return k->places.of_node[k->sources->node_of[rank]];
 }
 
-static bool pack(struct schedule *s, const struct blocks *recv, struct packing *ret_packing)
+static bool inter_pack(struct schedule *s, const struct blocks *recv, struct packing *ret_packing)
 {
     int n = remote_size(s);
     struct packing *k = ret_packing;
@@ -290,7 +290,7 @@ void inter_allgather(struct schedule *s, struct buffer send, const struct blocks
     struct tops tops;
     if (!own)
         schedule_no_memory(s);
-    if (!own || !find_places(s, own, comm->group, &places) || !pack(s, recv, &k) ||
+    if (!own || !find_places(s, own, comm->group, &places) || !inter_pack(s, recv, &k) ||
         !find_tops(s, places.job_node[places.of_node[own->node_of[s->view.rank]]], &tops))
         return;
     struct stream *streams = schedule_temp(s, (size_t)k.places.n * sizeof(struct stream));
@@ -394,7 +394,7 @@ void inter_allreduce(struct schedule *s, const void *send, struct buffer recv, s
     bool speaks = s->view.rank == r.own;
     if (speaks && !find_tops(s, own_job_node(s), &tops))
         return;
-    exchange(s, speaks ? &tops : NULL, r.own_result, r.other, recv);
+    inter_exchange(s, speaks ? &tops : NULL, r.own_result, r.other, recv);
 }
 
 /* A byte from everybody to everybody. */
