@@ -120,7 +120,7 @@ int mpi_type_create_subarray(int ndims, struct intvec array_of_sizes,
     int rc = check_order(order);
     if (rc == MPI_SUCCESS)
         rc = check_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts);
-    struct datatype *inner;
+    struct datatype *inner = NULL;
     if (rc == MPI_SUCCESS)
         rc = build_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order,
                             oldtype, &inner);

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launcher", "lab"))
-from motet_lab import client, cluster, drawing, node, status, wiring  # noqa: E402
+from motet_lab import client, cluster, drawing, node, status, wiring
 
 THREE = """
 [lab]
@@ -114,7 +114,7 @@ def test_a_file_that_is_none(tmp_path):
     with pytest.raises(cluster.LabFileError, match="No such file"):
         cluster.read(str(tmp_path / "none.lab"))
     (tmp_path / "binary.lab").write_bytes(b"\xff\xfe")
-    with pytest.raises(cluster.LabFileError, match="binary.lab"):
+    with pytest.raises(cluster.LabFileError, match=r"binary.lab"):
         cluster.read(str(tmp_path / "binary.lab"))
 
 
