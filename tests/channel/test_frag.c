@@ -164,6 +164,32 @@ static void test_rubbish(void **state)
     stop();
 }
 
+/* A connection that takes part of a packet only: the rest goes later, and no other packet before.
+ */
+static void test_held_back(void **state)
+{
+    const struct sim_faults stream = {.max_datagram = FRAG_BYTES};
+    int rc = NET_E_DONE;
+    uint32_t n = 0;
+
+    (void)state;
+    start(&stream);
+    now_ns = 10000000; /* connected */
+    net_sim_run(nw, now_ns);
+    for (; rc == NET_E_DONE; n++) {
+        assert_true(n < 100);
+        fill(n + 1, 9000);
+        rc = net_frag.send(ends[0], peer, 0, 9000);
+    }
+    assert_int_equal(rc, 0);
+    assert_int_equal(net_frag.send(ends[0], peer, 1, 9000), -EAGAIN);
+    for (uint32_t arrived = 0; arrived < n;) {
+        assert_true(now_ns < 1000000000);
+        arrived += drain();
+    }
+    stop();
+}
+
 /* Rubbish takes up places; what arrives whole between it is still delivered. */
 static void test_good_among_rubbish(void **state)
 {
@@ -199,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_all_sizes),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_rubbish),
+        cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_good_among_rubbish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
