@@ -62,6 +62,14 @@ static void test_newest_wins(void **state)
     drains->draining = true;
     assert_int_equal(topology_apply(t, drains, &change), 0);
     assert_true(change.graph && !change.restarted);
+    /* A link more, and one less, behind those that were there. */
+    Motet__LinkState *more = make("a", 6, 3), *less = make("a", 6, 4);
+    more->draining = less->draining = true;
+    add_link(more, "b", "left", 30);
+    assert_int_equal(topology_apply(t, more, &change), 0);
+    assert_true(change.graph);
+    assert_int_equal(topology_apply(t, less, &change), 0);
+    assert_true(change.graph);
     assert_int_equal(topology_apply(t, make("a", 5, 9), &change), TOPOLOGY_E_OLDER);
     /* Epochs wrap. */
     assert_int_equal(topology_apply(t, make("b", 0xfffffff0u, 1), &change), 0);

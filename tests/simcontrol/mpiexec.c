@@ -272,16 +272,22 @@ static void mpiexec_on_leave(struct world *w, void *object, uint64_t value)
     manager_on_client_gone(daemon_manager(m->host->daemon), job);
 }
 
+/* When somebody loses patience: at any time, or while the job is being started. */
+static uint64_t mpiexec_moment(struct world *w)
+{
+    return world_draw(w, world_chance(w, 40) ? 30 * CLOCK_NS_PER_MS : LONGEST_RUN_NS);
+}
+
 static void mpiexec_plan(struct world *w, struct mpiexec *m)
 {
     world_after(w, CLOCK_NS_PER_MS, m->host, mpiexec_on_read, m, 0);
     if (world_chance(w, 20))
         world_after(w, CLOCK_NS_PER_MS, m->host, mpiexec_on_input, m, 1 + world_draw(w, 30));
     if (world_chance(w, 15))
-        world_after(w, world_draw(w, LONGEST_RUN_NS), m->host, mpiexec_on_signal, m,
+        world_after(w, mpiexec_moment(w), m->host, mpiexec_on_signal, m,
                     world_chance(w, 50) ? SIGKILL : SIGTERM);
     if (world_chance(w, 10))
-        world_after(w, world_draw(w, LONGEST_RUN_NS), m->host, mpiexec_on_leave, m, 0);
+        world_after(w, mpiexec_moment(w), m->host, mpiexec_on_leave, m, 0);
     /* Nobody waits for a job that hangs. */
     world_after(w, 2 * LONGEST_RUN_NS, m->host, mpiexec_on_signal, m, SIGTERM);
     world_after(w, 3 * LONGEST_RUN_NS, m->host, mpiexec_on_signal, m, SIGKILL);

@@ -21,8 +21,9 @@
  * comes in a burst is taken at once, else a large cluster would cost minutes. */
 #define LARGE_NODES           50u
 #define LARGE_UPDATE_DELAY_NS (100 * CLOCK_NS_PER_MS)
-/* A job that is prepared and never started is forgotten after 60 s; all else is faster. */
-#define QUIET_NS (90 * CLOCK_NS_PER_S)
+/* Everything is over within this time. It is less than the 60 s after which a job that was prepared
+ * and never started is forgotten: nothing may have to wait for that. */
+#define QUIET_NS (50 * CLOCK_NS_PER_S)
 
 /* ---- topologies ---- */
 
@@ -127,15 +128,22 @@ static void on_plug(struct world *w, void *object, uint64_t channel)
     wire_unplug(w, object, (uint32_t)channel, false);
 }
 
-/* One thing goes wrong. */
+/* Some that are dead stay dead. */
+static void come_back(struct world *w, struct host *host, event_fn *fn)
+{
+    if (world_chance(w, 80))
+        world_after(w, some_time(w), NULL, fn, host, 0);
+}
+
+/* One thing goes wrong, at this host or at any (NULL). */
 static void on_trouble(struct world *w, void *object, uint64_t value)
 {
-    struct host *host = any_host(w);
+    struct host *host = object ? object : any_host(w);
     uint32_t channel = (uint32_t)world_draw(w, host->n_channels);
     const struct network *n = &w->networks[host->networks[channel]];
     uint64_t kind = world_draw(w, 7);
 
-    (void)object, (void)value;
+    (void)value;
     if (kind == 0) {
         uint32_t other = n->members[world_draw(w, n->n_members)];
         world_say(w, "net%u is cut between %s and n%u", host->networks[channel], host->name, other);
@@ -147,12 +155,12 @@ static void on_trouble(struct world *w, void *object, uint64_t value)
         world_after(w, some_time(w), NULL, on_plug, host, channel);
     } else if (host->daemon && kind == 2) {
         daemon_kill(w, host);
-        world_after(w, some_time(w), NULL, on_start, host, 0);
+        come_back(w, host, on_start);
     } else if (host->daemon && kind == 3) {
         world_say(w, "%s loses its power", host->name);
         wire_power_lost(w, host);
         daemon_kill(w, host);
-        world_after(w, some_time(w), NULL, on_power, host, 0);
+        come_back(w, host, on_power);
     } else if (host->daemon && kind == 4) {
         host->stalled_ns = w->now_ns + world_draw(w, 4 * CLOCK_NS_PER_S);
         world_say(w, "%s stalls", host->name);
@@ -169,8 +177,13 @@ static void on_submit(struct world *w, void *object, uint64_t value)
     struct host *host = any_host(w);
 
     (void)object, (void)value;
-    if (host->daemon && host->stalled_ns <= w->now_ns)
-        mpiexec_submit(w, host);
+    if (!host->daemon || host->stalled_ns > w->now_ns)
+        return;
+    mpiexec_submit(w, host);
+    /* What goes wrong does so where jobs are. */
+    if (!w->calm && w->n_hosts <= LARGE_NODES && world_chance(w, 40))
+        world_after(w, world_draw(w, world_chance(w, 30) ? 50 * CLOCK_NS_PER_MS : CLOCK_NS_PER_S),
+                    NULL, on_trouble, world_chance(w, 50) ? host : any_host(w), 0);
 }
 
 static void on_probe(struct world *w, void *object, uint64_t value)
