@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Routes from one node to all others, from a picture of the cluster. Pure function, no memory kept;
- * used by mesh.c, by tests and by the simulation.
+ * used by cluster.c and by tests.
  *
  * Two metrics, both sums over the links of a way, so both are shortest-path problems (Dijkstra
  * 1959, with a heap, O(links log nodes) each):

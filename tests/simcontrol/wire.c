@@ -189,17 +189,15 @@ static void end_read(struct connection *c, struct wire_end *end)
         end_clear(end);
 }
 
-static void connection_run(struct world *w, void *object, uint64_t value)
+/* Answers an attempt, or hands both ends what is due. When something is due next; UINT64_MAX:
+ * nothing is on its way. */
+static uint64_t connection_serve(struct connection *c)
 {
-    struct connection *c = object;
     uint64_t next_ns = UINT64_MAX;
 
-    c->n_events--;
-    if (value != c->wake_ns) {
-        /* An earlier one came first. */
-    } else if (c->wake_ns = UINT64_MAX, !c->established && !c->failed) {
+    if (!c->established && !c->failed)
         connection_answer(c);
-    } else if (c->established && connection_open(c)) {
+    else if (c->established && connection_open(c))
         for (int i = 0; i < 2; i++) {
             struct wire_end *end = &c->ends[i];
             if (end_stalled(c, end)) {
@@ -212,6 +210,19 @@ static void connection_run(struct world *w, void *object, uint64_t value)
                 next_ns = f->ready_ns < next_ns ? f->ready_ns : next_ns;
             }
         }
+    return next_ns;
+}
+
+static void connection_run(struct world *w, void *object, uint64_t value)
+{
+    struct connection *c = object;
+    uint64_t next_ns = UINT64_MAX;
+
+    c->n_events--;
+    /* Another number: an earlier event came first. */
+    if (value == c->wake_ns) {
+        c->wake_ns = UINT64_MAX;
+        next_ns = connection_serve(c);
     }
     if (next_ns != UINT64_MAX)
         connection_wake(c, next_ns > w->now_ns ? next_ns : w->now_ns + 1);
