@@ -314,12 +314,12 @@ class Binding:
         if self.function.has('errors'):
             return f'check_raise_with(o_{self.function.get("errors")}, err, function)'
         if self.context and self.context.kind == 'comm':
-            return f'errhandler_raise(o_{self.context.name}, err, function)'
+            return f'raise_on_comm(o_{self.context.name}, err, function)'
         if self.context and self.context.kind == 'session':
             return f'check_raise_session(o_{self.context.name}, err, function)'
         if self.context:
             return 'check_raise_default(err, function)'
-        return 'errhandler_raise(err_take_blame(), err, function)'
+        return 'raise_on_comm(err_take_blame(), err, function)'
 
     # Whole functions
 

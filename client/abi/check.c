@@ -250,7 +250,7 @@ int check_raise_file(int err, const char *function)
 int check_raise_with(struct errhandler *handler, int err, const char *function)
 {
     if (!handler)
-        return errhandler_raise(NULL, err, function);
+        return raise_on_comm(NULL, err, function);
     enum errhandler_target target =
         handler->target == ERRHANDLER_ANY ? ERRHANDLER_COMM : handler->target;
     uintptr_t none =
@@ -262,12 +262,12 @@ int check_raise_with(struct errhandler *handler, int err, const char *function)
 int check_raise_session(struct session *session, int err, const char *function)
 {
     if (!session)
-        return errhandler_raise(NULL, err, function);
+        return raise_on_comm(NULL, err, function);
     return errhandler_raise_on(session->errhandler, ERRHANDLER_SESSION, session->obj.handle, NULL,
                                err, function);
 }
 
 int check_raise_default(int err, const char *function)
 {
-    return errhandler_raise(NULL, err, function);
+    return raise_on_comm(NULL, err, function);
 }

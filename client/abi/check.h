@@ -20,9 +20,10 @@
 #include "client/object/group.h"
 #include "client/object/handle.h"
 #include "client/object/intvec.h"
+#include "client/object/raise.h"
 #include "client/process/phase.h"
 #include "client/progress/calls.h"
-#include "client/progress/vci.h"
+#include "client/progress/vci_choose.h"
 
 #define CHECK_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define CHECK_UNLIKELY(x) __builtin_expect(!!(x), 0)

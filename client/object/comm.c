@@ -11,9 +11,6 @@
 #include "client/object/info.h"
 #include "client/object/session.h"
 #include "client/object/topo.h"
-#include "client/process/job.h"
-#include "client/progress/calls.h"
-#include "client/progress/vci.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -29,17 +26,6 @@ void comm_on_destroy(void (*fn)(struct comm *comm))
 {
     assert(comm_here->n_destroy_hooks < COMM_MAX_HOOKS);
     comm_here->destroy_hooks[comm_here->n_destroy_hooks++] = fn;
-}
-
-/* VCIs are between ranks of one node. */
-static bool is_here(const struct group *group)
-{
-    int here = job_node_of(job_rank());
-
-    for (int i = 0; i < group->size; i++)
-        if (job_node_of(group->procs[i]) != here)
-            return false;
-    return true;
 }
 
 int comm_new(uint32_t context_id, struct group *group, struct group *remote_group,
@@ -58,12 +44,9 @@ int comm_new(uint32_t context_id, struct group *group, struct group *remote_grou
     comm->remote_group = remote_group;
     if (remote_group)
         group_ref(remote_group);
-    comm->vci = vci_of_context(context_id);
-    if (comm->vci->index != 0 && (remote_group || !is_here(group)))
-        comm->vci = &vci_here->table[0];
     comm->errhandler = &errhandler_here->fatal;
     errhandler_ref(&errhandler_here->fatal);
-    calls_comm_add(comm);
+    comm_here->life->begin(comm);
     *ret_comm = comm;
     return MPI_SUCCESS;
 }
@@ -79,7 +62,7 @@ static void destroy(struct object *object)
     struct comm *comm = (struct comm *)object;
 
     handle_free(&comm->obj);
-    calls_comm_remove(comm);
+    comm_here->life->end(comm);
     for (int i = comm_here->n_destroy_hooks - 1; i >= 0; i--)
         comm_here->destroy_hooks[i](comm);
     if (comm->local_comm)
@@ -95,9 +78,7 @@ static void destroy(struct object *object)
 
 void comm_last_unref(struct comm *comm)
 {
-    if (vci_alone())
-        vci_bury(&comm->obj, destroy);
-    else
+    if (!comm_here->life->defer(&comm->obj, destroy))
         destroy(&comm->obj);
 }
 
@@ -189,7 +170,7 @@ int mpi_comm_set_name(struct comm *comm, const char *comm_name)
         strnlen(comm_name, sizeof comm->name - 1); /* longer names are cut (MPI-5.0 section 7.8) */
     memcpy(comm->name, comm_name, n);
     comm->name[n] = '\0';
-    calls_comm_name(comm);
+    comm_here->life->rename(comm);
     return MPI_SUCCESS;
 }
 

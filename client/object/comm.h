@@ -102,10 +102,20 @@ static inline MPI_Comm comm_handle(const struct comm *comm)
     return comm ? (MPI_Comm)comm->obj.handle : MPI_COMM_NULL;
 }
 
+/* What the progress room does with communicators (client/progress/vci.c). */
+struct comm_life {
+    void (*begin)(struct comm *comm); /* gives it a vci, and shows it */
+    void (*rename)(const struct comm *comm);
+    void (*end)(struct comm *comm);
+    /* Has fn(object) called later if that must not be now; false: not needed. */
+    bool (*defer)(struct object *object, void (*fn)(struct object *object));
+};
+
 /* The predefined ones; NULL before MPI_Init and after MPI_Finalize. */
 #define COMM_MAX_HOOKS 8
 struct comm_state {
     struct comm *world, *self;
+    const struct comm_life *life;
     void (*destroy_hooks[COMM_MAX_HOOKS])(struct comm *comm);
     int n_destroy_hooks;
 };

@@ -2,9 +2,9 @@
 /*
  * Error handlers: what happens when a semantics function returns something else than MPI_SUCCESS.
  *
- * The generated binding calls errhandler_raise() with the communicator the call was about (NULL
+ * The generated binding calls raise_on_comm() with the communicator the call was about (NULL
  * where there is none: MPI-5.0 section 9.3 then says MPI_COMM_SELF), and returns to the application
- * what errhandler_raise() returns.
+ * what raise_on_comm() returns.
  */
 #ifndef MOTET_CLIENT_OBJECT_ERRHANDLER_H
 #define MOTET_CLIENT_OBJECT_ERRHANDLER_H
@@ -68,12 +68,8 @@ int errhandler_publish(struct errhandler *handler, struct errhandler **ret_handl
 int errhandler_assign(struct errhandler **slot, struct errhandler *handler,
                       enum errhandler_target target);
 
-/* Carries out the error handler of comm for the error code `err` that `function` ("MPI_Send") met.
- * Returns the code to give to the application; does not return for FATAL and ABORT. */
-int errhandler_raise(struct comm *comm, int err, const char *function);
-
-/* The same for windows, files and sessions: their handler, their handle, their name for the message
- * (may be NULL). */
+/* Carries out an error handler for the error code `err` that `function` met: its object's kind,
+ * their handle, their name for the message (may be NULL). */
 int errhandler_raise_on(struct errhandler *handler, enum errhandler_target target, uintptr_t handle,
                         const char *object_name, int err, const char *function);
 

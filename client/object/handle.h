@@ -17,8 +17,8 @@
 #ifndef MOTET_CLIENT_OBJECT_HANDLE_H
 #define MOTET_CLIENT_OBJECT_HANDLE_H
 
+#include "client/lock/mutex.h"
 #include "client/object/object.h"
-#include "client/progress/mutex.h"
 
 #include <stdbool.h>
 #include <stddef.h>

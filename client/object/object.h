@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/progress/lock.h"
+#include "client/lock/lock.h"
 
 enum object_kind {
     OBJECT_NONE = 0,

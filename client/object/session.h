@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions: the object. What they do is in client/comm/session.c.
+ * Sessions: the object. What they do is in client/init/session.c.
  *
  * Groups and communicators that come from a session keep it alive, and through it find the buffer
  * that was attached to it (MPI-5.0 section 3.6). Protected by the library lock.

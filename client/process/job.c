@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/process/job.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "client/client.h"
-#include "client/object/err.h"
 #include "client/transport/transport.h"
-#include "mpi.h"
 
 struct job {
     bool attached;
@@ -24,9 +21,7 @@ int job_attach(void)
     int rc = transport_attach();
 
     job_here->attached = rc == 0;
-    if (rc < 0)
-        return err_set(rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER, "%s", transport_reason());
-    return MPI_SUCCESS;
+    return rc;
 }
 
 void job_detach(void)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Attaches to the daemon named by the environment (proto/attach.h), or, with no MOTET_JOB set,
- * makes a job of this one process. Returns 0 or an MPI error class with a detail text. */
+ * makes a job of this one process. Returns what transport_attach does. */
 int job_attach(void);
 /* Leaves in order: the daemon has taken everything this rank sent when it returns. */
 void job_detach(void);

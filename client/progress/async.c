@@ -12,6 +12,7 @@
 #include "client/client.h"
 #include "client/process/phase.h"
 #include "client/progress/progress.h"
+#include "client/progress/sleepers.h"
 #include "client/progress/vci.h"
 #include "client/transport/transport.h"
 
@@ -128,7 +129,7 @@ void async_stop(void)
     atomic_store_explicit(&async_here->stopping, true, memory_order_seq_cst);
     atomic_store_explicit(&async_here->kick, 2, memory_order_seq_cst);
     thread_futex_wake(&async_here->kick, 1);
-    progress_wake_now();
+    sleepers_wake_now();
     int depth = lock_release();
     pthread_join(async_here->thread, NULL);
     lock_resume(depth);

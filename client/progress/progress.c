@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "client/client.h"
 #include "client/process/job.h"
+#include "client/progress/sleepers.h"
 #include "client/progress/vci.h"
 #include "client/transport/end.h"
 #include "client/transport/transport.h"
@@ -49,11 +50,6 @@
 static struct progress progress_first;
 struct progress *progress_here = &progress_first;
 CLIENT_PART(progress_here, progress_first);
-
-void progress_wake_now(void)
-{
-    inbox_wake_all();
-}
 
 void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 {
@@ -96,7 +92,7 @@ static int poll_alone(struct vci *vci)
 
     if (n > 0) {
         vci->n_idle_polls = 0;
-        progress_wake_sleepers();
+        sleepers_wake();
     } else if (++vci->n_idle_polls >= POLLS_PER_LOOK_AROUND) {
         vci->n_idle_polls = 0;
         int depth = vci_step_out(vci);
@@ -125,7 +121,7 @@ int progress_poll(void)
         if (*progress_here->pollers[i].n_active > 0)
             n += progress_here->pollers[i].poll();
     if (n > 0)
-        progress_wake_sleepers();
+        sleepers_wake();
     return n;
 }
 
@@ -210,7 +206,7 @@ void progress_sleep(struct progress_wait *w)
                           memory_order_relaxed);
     /* seq_cst: who completes a request in a vci counts it and then looks for sleepers; here it is
      * the other way round. */
-    atomic_fetch_add_explicit(&progress_here->n_sleepers, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&sleepers_here->n, 1, memory_order_seq_cst);
     inbox_sleep_begin();
     enum progress_news news = PROGRESS_NEWS;
     if (!lanes_have_news() && !lanes_have_done(w))
@@ -226,10 +222,10 @@ void progress_sleep(struct progress_wait *w)
     }
     /* The announcement is everybody's: it stands while others sleep, and when it was used up, they
      * must make it anew. */
-    if (atomic_fetch_sub_explicit(&progress_here->n_sleepers, 1, memory_order_relaxed) == 1)
+    if (atomic_fetch_sub_explicit(&sleepers_here->n, 1, memory_order_relaxed) == 1)
         inbox_sleep_end();
     else if (!inbox_sleep_announced())
-        progress_wake_now();
+        sleepers_wake_now();
     if (clock_now_ns() - before_ns > SLEEP_PIECE_NS / 2 && !transport_alive()) {
         fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n",
                 transport_here->world_rank);

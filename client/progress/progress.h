@@ -52,11 +52,8 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient);
 enum progress_news { PROGRESS_NO_NEWS, PROGRESS_SOON, PROGRESS_NEWS };
 void progress_on_sleep(enum progress_news (*fn)(void));
 
-/* Threads of this process that sleep in a wait. Whoever completes what one of them may wait for
- * wakes them (MPI_THREAD_MULTIPLE; with one thread the number is always 0 here). */
 #define PROGRESS_MAX_POLLERS 8
 struct progress {
-    _Atomic int n_sleepers;
     int n_pollers;
     struct {
         int (*poll)(void);
@@ -68,15 +65,6 @@ struct progress {
     uint64_t last_lost_ns, patience_ns;
 };
 extern struct progress *progress_here;
-void progress_wake_now(void);
-
-static inline void progress_wake_sleepers(void)
-{
-    /* seq_cst: after what the caller has just completed; see progress_sleep. */
-    if (__builtin_expect(atomic_load_explicit(&progress_here->n_sleepers, memory_order_seq_cst) > 0,
-                         0))
-        progress_wake_now();
-}
 
 struct progress_wait {
     uint64_t idle_since_ns; /* 0: not measured yet */

@@ -27,6 +27,7 @@
 #include "client/object/handle.h"
 #include "client/object/object.h"
 #include "client/progress/progress.h"
+#include "client/progress/sleepers.h"
 #include "client/progress/vci.h"
 
 struct comm;
@@ -118,7 +119,7 @@ static inline void request_complete(struct request *r, int error)
     if (__builtin_expect(vci != NULL, 0))
         /* seq_cst: before the look at the sleepers; see progress_sleep. */
         atomic_fetch_add_explicit(&vci->n_done, 1, memory_order_seq_cst);
-    progress_wake_sleepers();
+    sleepers_wake();
     if (__builtin_expect(orphan, 0))
         request_destroy_orphan(r);
 }

@@ -7,9 +7,11 @@
 #include "client/client.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
+#include "client/object/group.h"
 #include "client/object/handle.h"
-#include "client/progress/progress.h"
-#include "client/progress/request.h"
+#include "client/process/job.h"
+#include "client/progress/calls.h"
+#include "client/progress/sleepers.h"
 
 /* A vote: who has threads, which vcis it has (from bit 8), which of them no communicator has (from
  * bit 0). */
@@ -20,8 +22,39 @@
 static struct vci_state vci_first;
 struct vci_state *vci_here = &vci_first;
 
+/* VCIs are between ranks of one node. */
+static bool is_here(const struct group *group)
+{
+    int here = job_node_of(job_rank());
+
+    for (int i = 0; i < group->size; i++)
+        if (job_node_of(group->procs[i]) != here)
+            return false;
+    return true;
+}
+
+static void comm_begins(struct comm *comm)
+{
+    comm->vci = vci_of_context(comm->context_id);
+    if (comm->vci->index != 0 && (comm->remote_group || !is_here(comm->group)))
+        comm->vci = &vci_here->table[0];
+    calls_comm_add(comm);
+}
+
+static bool defer(struct object *object, void (*fn)(struct object *object))
+{
+    if (!vci_alone())
+        return false;
+    vci_bury(object, fn);
+    return true;
+}
+
+static const struct comm_life comm_life = {
+    .begin = comm_begins, .rename = calls_comm_name, .end = calls_comm_remove, .defer = defer};
+
 static void vci_part_init(void)
 {
+    comm_here->life = &comm_life;
     vci_here->n_used = 1;
     vci_here->n_vcis = 1;
 }
@@ -121,47 +154,6 @@ void vci_step_in(struct vci *vci, int depth)
     alone = vci;
 }
 
-/* vci 0, a thread that is in the library already (a callback), and whoever has no threads: the
- * library lock. */
-static struct vci *choose(struct vci *vci)
-{
-    if (vci && vci->index != 0 && lock_here->mode == LOCK_THREADED && !lock_is_mine()) {
-        vci_step_in(vci, 1);
-        return vci;
-    }
-    lock_enter();
-    return NULL;
-}
-
-struct vci *vci_choose_comm(uintptr_t comm)
-{
-    const struct comm *c = (const struct comm *)handle_get(OBJECT_COMM, comm);
-
-    return choose(c ? c->vci : NULL);
-}
-
-struct vci *vci_choose_request(uintptr_t request)
-{
-    const struct request *r = (const struct request *)handle_get(OBJECT_REQUEST, request);
-
-    return choose(r ? r->vci : NULL);
-}
-
-struct vci *vci_choose_requests(const uintptr_t *requests, long long n)
-{
-    struct vci *vci = NULL;
-
-    for (long long i = 0; requests && i < n; i++) {
-        const struct request *r = (const struct request *)handle_get(OBJECT_REQUEST, requests[i]);
-        if (requests[i] == (uintptr_t)MPI_REQUEST_NULL)
-            continue;
-        if (!r || !r->vci || (vci && vci != r->vci))
-            return choose(NULL);
-        vci = r->vci;
-    }
-    return choose(vci);
-}
-
 void vci_leave_alone(struct vci *vci)
 {
     vci_step_out(vci);
@@ -192,7 +184,7 @@ void vci_bury(struct object *object, void (*fn)(struct object *object))
     /* Somebody may wait for what this ends. seq_cst: as in request_complete. */
     atomic_store_explicit(&vci_here->has_dead, true, memory_order_relaxed);
     atomic_fetch_add_explicit(&alone->n_done, 1, memory_order_seq_cst);
-    progress_wake_sleepers();
+    sleepers_wake();
 }
 
 void vci_bury_now(void)

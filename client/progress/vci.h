@@ -21,9 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/lock/lock.h"
+#include "client/lock/mutex.h"
 #include "client/object/object.h"
-#include "client/progress/lock.h"
-#include "client/progress/mutex.h"
 #include "proto/segment.h"
 
 struct engine;
@@ -102,11 +102,7 @@ struct vci *vci_alone(void);
 int vci_step_out(struct vci *vci);
 void vci_step_in(struct vci *vci, int depth);
 
-/* Bindings of the short path: take the lock of the vci that the object has, or the library
- * lock. */
-struct vci *vci_choose_comm(uintptr_t comm);
-struct vci *vci_choose_request(uintptr_t request);
-struct vci *vci_choose_requests(const uintptr_t *requests, long long n);
+/* Ends what a function of vci_choose.h began. */
 void vci_leave_alone(struct vci *vci);
 
 #define VCI_ENTER(choose)                                                                          \

@@ -144,6 +144,27 @@ static void count_one(struct object *object, void *arg)
     ++*(size_t *)arg;
 }
 
+/* Slots that were freed are used again before new ones, the last one first. */
+static void test_reuse(void **state)
+{
+    struct object *objects[3];
+    int numbers[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        objects[i] = new_object(OBJECT_GROUP);
+        numbers[i] = handle_toint(handle_new(objects[i]));
+    }
+    for (int i = 0; i < 3; i++)
+        handle_free(objects[i]);
+    for (int i = 2; i >= 0; i--)
+        assert_int_equal(handle_toint(handle_new(objects[i])), numbers[i]);
+    for (int i = 0; i < 3; i++) {
+        handle_free(objects[i]);
+        free(objects[i]);
+    }
+}
+
 static void test_growth(void **state)
 {
     enum { N = 5 * HANDLE_CHUNK_SLOTS + 17 };
@@ -182,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_generation_wraps),
         cmocka_unit_test(test_predefined),
         cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_reuse),
         cmocka_unit_test(test_growth),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The library lock: exclusion, recursion, and that a pause lets a waiting thread in. */
+#include "client/lock/lock.h"
 #include "client/object/err.h"
-#include "client/progress/lock.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/comm/init.h"
+#include "client/init/init.h"
 #include "client/transport/transport.h"
 #include "mpi.h"
 

@@ -13,7 +13,7 @@
 #include "client/object/comm.h"
 #include "client/object/handle.h"
 #include "client/progress/request.h"
-#include "client/progress/vci.h"
+#include "client/progress/vci_choose.h"
 #include "mpi.h"
 
 #define N_VCIS 4u

@@ -27,6 +27,7 @@
 #include "client/progress/async.h"
 #include "client/progress/progress.h"
 #include "client/progress/request.h"
+#include "client/progress/sleepers.h"
 #include "client/progress/status.h"
 #include "client/transport/end.h"
 
@@ -480,10 +481,10 @@ static struct {
 } pollers[8];
 static int n_pollers;
 
-static struct progress progress; /* one thread: nobody sleeps beside it */
-struct progress *progress_here = &progress;
+static struct sleepers sleepers; /* one thread: nobody sleeps beside it */
+struct sleepers *sleepers_here = &sleepers;
 
-void progress_wake_now(void)
+void sleepers_wake_now(void)
 {
 }
 

@@ -9,8 +9,8 @@
  * it saw waiting has had the lock. A thread that waits may itself be polling; turns then alternate,
  * and both spin a little before they sleep, so that an alternation costs no wake-up.
  */
-#ifndef MOTET_CLIENT_PROGRESS_MUTEX_H
-#define MOTET_CLIENT_PROGRESS_MUTEX_H
+#ifndef MOTET_CLIENT_LOCK_MUTEX_H
+#define MOTET_CLIENT_LOCK_MUTEX_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/progress/lock.h"
+#include "client/lock/lock.h"
 
 #include <stdatomic.h>
 

@@ -3,12 +3,12 @@
  * The environment of an MPI process: versions, clock, thread level, predefined attributes,
  * MPI_INFO_ENV.
  *
- * Starting up and shutting down is in client/comm/init.c, which sets what is kept here. Facts are
+ * Starting up and shutting down is in client/init/init.c, which sets what is kept here. Facts are
  * constant between MPI_Init and MPI_Finalize; the functions that the standard allows before and
  * after read atomic state only.
  */
-#ifndef MOTET_CLIENT_PROCESS_ENV_H
-#define MOTET_CLIENT_PROCESS_ENV_H
+#ifndef MOTET_CLIENT_INIT_ENV_H
+#define MOTET_CLIENT_INIT_ENV_H
 
 #include <stdbool.h>
 

@@ -9,26 +9,28 @@
  * It leaves in atexit() then, so a program that had sessions and ends by _exit() looks like one
  * that died.
  */
-#include "client/comm/init.h"
+#include "client/init/init.h"
 
 #include "client/abi/semantics.h"
 #include "client/client.h"
 #include "client/coll/choice/select.h"
 #include "client/coll/family/coll.h"
 #include "client/comm/context.h"
+#include "client/init/env.h"
+#include "client/init/leak.h"
+#include "client/lock/lock.h"
 #include "client/object/attr.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
 #include "client/object/group.h"
 #include "client/object/handle.h"
 #include "client/p2p/p2p.h"
-#include "client/process/env.h"
 #include "client/process/job.h"
-#include "client/process/leak.h"
 #include "client/process/phase.h"
 #include "client/progress/async.h"
-#include "client/progress/lock.h"
+#include "client/transport/transport.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +98,14 @@ static int make_world_and_self(void)
     return err;
 }
 
+static int attach(void)
+{
+    int rc = job_attach();
+    return rc == 0
+               ? MPI_SUCCESS
+               : err_set(rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER, "%s", transport_reason());
+}
+
 static int start(int level, const char *argv0)
 {
     int err = leak_check_environment();
@@ -106,7 +116,7 @@ static int start(int level, const char *argv0)
     if (!err)
         err = select_init();
     if (!err)
-        err = job_attach();
+        err = attach();
     if (err)
         return err;
     group_set_own_proc(job_rank());

@@ -6,8 +6,8 @@
  * The handle table then tells of every new handle; the last user of the library calls
  * leak_report(). With the library lock held.
  */
-#ifndef MOTET_CLIENT_PROCESS_LEAK_H
-#define MOTET_CLIENT_PROCESS_LEAK_H
+#ifndef MOTET_CLIENT_INIT_LEAK_H
+#define MOTET_CLIENT_INIT_LEAK_H
 
 /* At MPI_Init: 0, or MPI_ERR_OTHER when MOTET_DEBUG has a word that is not known. */
 int leak_check_environment(void);

@@ -3,10 +3,10 @@
  * kinds. */
 #include "client/abi/semantics.h"
 #include "client/datatype/datatype.h"
+#include "client/init/env.h"
 #include "client/object/attr.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
-#include "client/process/env.h"
 
 /* Handles are pointers in the ABI and uintptr_t here: one machine form, so the callbacks can be
  * called as attr's. */

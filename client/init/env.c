@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/process/env.h"
+#include "client/init/env.h"
 
 #include "client/abi/semantics.h"
 #include "client/client.h"
+#include "client/init/version.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
 #include "client/object/errcode.h"
@@ -11,7 +12,6 @@
 #include "client/process/hardware.h"
 #include "client/process/job.h"
 #include "client/process/phase.h"
-#include "client/process/version.h"
 #include "client/transport/end.h"
 
 #include <pthread.h>

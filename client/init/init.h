@@ -2,8 +2,8 @@
 /*
  * The instance of the library that the world model and all sessions of a process share.
  */
-#ifndef MOTET_CLIENT_COMM_INIT_H
-#define MOTET_CLIENT_COMM_INIT_H
+#ifndef MOTET_CLIENT_INIT_INIT_H
+#define MOTET_CLIENT_INIT_INIT_H
 
 /* One more user; the first one attaches to the job and sets everything up. *level is the thread
  * level that is wanted; the environment may change it. Called without the library lock. 0 or an MPI

@@ -9,13 +9,13 @@
  * counts its depth and takes one untaken branch. The lock is recursive because callbacks of the
  * application (user operations, attribute copies, error handlers) may call MPI again.
  */
-#ifndef MOTET_CLIENT_PROGRESS_LOCK_H
-#define MOTET_CLIENT_PROGRESS_LOCK_H
+#ifndef MOTET_CLIENT_LOCK_LOCK_H
+#define MOTET_CLIENT_LOCK_LOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/progress/mutex.h"
+#include "client/lock/mutex.h"
 
 enum lock_mode {
     LOCK_SINGLE = 0,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/progress/mutex.h"
+#include "client/lock/mutex.h"
 
 #include <assert.h>
 

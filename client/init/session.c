@@ -8,14 +8,14 @@
 #include "client/object/session.h"
 
 #include "client/abi/semantics.h"
-#include "client/comm/init.h"
 #include "client/comm/pset.h"
+#include "client/init/init.h"
+#include "client/lock/lock.h"
 #include "client/object/err.h"
 #include "client/object/errhandler.h"
 #include "client/object/group.h"
 #include "client/object/handle.h"
 #include "client/object/info.h"
-#include "client/progress/lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

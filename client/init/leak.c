@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/process/leak.h"
+#include "client/init/leak.h"
 
 #include "client/client.h"
 #include "client/datatype/datatype.h"
