@@ -24,8 +24,8 @@ struct cells {
     uint64_t done_ahead; /* bit i: step done + 2 + i is finished, too */
     uint64_t free_up_to; /* every member was seen to be done with all steps up to here */
     bool drained;        /* nobody reads what the row's last user published */
-    /* The data area is used like a ring: parts in the order of their claims, given back when
-     * everybody is done with their steps. */
+    /* The data area is used like a ring: parts in the order of their claims, given back at either
+     * end when everybody is done with their steps. */
     uint32_t tail, head; /* free-running */
     uint32_t claim_end;  /* tail once the claimed part is published */
     struct {
@@ -163,6 +163,12 @@ static bool drain(struct cells *x)
     return true;
 }
 
+/* The part with this place in their order. */
+static uint32_t part_at(const struct cells *x, uint32_t idx)
+{
+    return (x->first_part + idx) % CELLS_DEPTH;
+}
+
 static void look_for_room(struct cells *x)
 {
     uint64_t least = x->done;
@@ -179,20 +185,57 @@ static void look_for_room(struct cells *x)
         x->first_part = (x->first_part + 1) % CELLS_DEPTH;
         x->n_parts--;
     }
+    /* What an earlier step published behind a later one that is still read. */
+    while (x->n_parts > 1 && x->parts[part_at(x, x->n_parts - 1)].step <= x->free_up_to) {
+        x->n_parts--;
+        x->tail = x->parts[part_at(x, x->n_parts - 1)].end;
+    }
     if (x->n_parts == 0)
         x->head = x->tail = 0; /* what is used again soon is still in the cache */
 }
 
-/* A place for `need` bytes in one piece, or false. */
-static bool place(struct cells *x, uint32_t need, uint32_t *ret_off)
+/* A place for `need` bytes in one piece behind `tail`, or false. */
+static bool place(const struct cells *x, uint32_t tail, uint32_t n_parts, uint32_t need,
+                  uint32_t *ret_off, uint32_t *ret_end)
 {
-    uint32_t rest = x->data_bytes - (x->tail & (x->data_bytes - 1)), pad = rest < need ? rest : 0;
+    uint32_t rest = x->data_bytes - (tail & (x->data_bytes - 1)), pad = rest < need ? rest : 0;
 
-    if (x->n_parts == CELLS_DEPTH || x->tail + pad + need - x->head > x->data_bytes)
+    if (n_parts >= CELLS_DEPTH || tail + pad + need - x->head > x->data_bytes)
         return false;
-    *ret_off = (x->tail + pad) & (x->data_bytes - 1);
-    x->claim_end = x->tail + pad + need;
+    *ret_off = (tail + pad) & (x->data_bytes - 1);
+    *ret_end = tail + pad + need;
     return true;
+}
+
+/* No earlier step will ask for room any more: each one was published or finished here. */
+static bool is_next_claim(const struct cells *x, uint64_t step)
+{
+    for (uint64_t s = x->done + 1; s < step; s++) {
+        /* relaxed: only this process writes it */
+        if (atomic_load_explicit(&x->mine->entries[s % CELLS_DEPTH].step, memory_order_relaxed) !=
+                s &&
+            !(s - x->done - 2 < 64 && x->done_ahead >> (s - x->done - 2) & 1))
+            return false;
+    }
+    return true;
+}
+
+/* Room in the data area; see the header for what must be left to earlier steps. */
+static void *claim_data(struct cells *x, uint64_t step, struct cell_entry *e)
+{
+    uint32_t need = (e->len + LINE - 1) & ~(LINE - 1), off, end, reserve_off, reserve_end;
+
+    if (x->n_parts > 0)
+        look_for_room(x);
+    if (!place(x, x->tail, x->n_parts, need, &off, &end))
+        return NULL;
+    if (step != x->done + 1 &&
+        !place(x, end, x->n_parts + 1, x->data_bytes / 2, &reserve_off, &reserve_end) &&
+        !is_next_claim(x, step))
+        return NULL;
+    x->claim_end = end;
+    e->off = off;
+    return x->data + off;
 }
 
 void *cells_claim(struct cells *x, uint64_t step, uint32_t len)
@@ -207,15 +250,7 @@ void *cells_claim(struct cells *x, uint64_t step, uint32_t len)
             return NULL;
     }
     e->len = len;
-    if (len <= CELLS_INLINE_BYTES)
-        return e->payload;
-    uint32_t need = (len + LINE - 1) & ~(LINE - 1), off;
-    if (x->n_parts > 0)
-        look_for_room(x);
-    if (!place(x, need, &off))
-        return NULL;
-    e->off = off;
-    return x->data + off;
+    return len <= CELLS_INLINE_BYTES ? e->payload : claim_data(x, step, e);
 }
 
 static inline void wake(const struct bell_ref *ref)
@@ -230,8 +265,8 @@ void cells_publish(struct cells *x, uint64_t step, int to)
 
     if (e->len > CELLS_INLINE_BYTES) {
         x->tail = x->claim_end;
-        x->parts[(x->first_part + x->n_parts) % CELLS_DEPTH].step = step;
-        x->parts[(x->first_part + x->n_parts) % CELLS_DEPTH].end = x->tail;
+        x->parts[part_at(x, x->n_parts)].step = step;
+        x->parts[part_at(x, x->n_parts)].end = x->tail;
         x->n_parts++;
     }
     if (step > x->published)

@@ -8,6 +8,18 @@
  * once in it (claim, fill, publish) and read what others published (peek); it finishes the step
  * when it will read nothing of it any more, in any order of steps. Nothing here waits: what is not
  * there yet, or finds no room yet, is asked for again.
+ *
+ * Room. Collectives that are under way at once claim in any order of steps, but room comes back in
+ * the order of steps only, when all members have finished. So a claim that overtakes an earlier
+ * step, one that is neither published nor finished here, must leave room for the largest
+ * publication behind its own, and one of the CELLS_DEPTH places in the list of parts. Then none
+ * waits for ever, whatever the sizes: let k be the lowest step that a member has not finished, and
+ * look at one that has not claimed in k yet. All parts of steps before k may be given back. The
+ * parts of later steps were claimed while k was neither published nor finished here, so the last of
+ * them left that room behind itself; what was claimed after it belongs to steps before k, and parts
+ * are given back from that end, too. So k finds room. Its entry is free as well (all are done up to
+ * k - 1), and so it ends as soon as its collective comes to it. That one waits for no later step,
+ * under one condition: within a collective, a step is finished before the next one is claimed.
  */
 #ifndef MOTET_CLIENT_TRANSPORT_CELLS_H
 #define MOTET_CLIENT_TRANSPORT_CELLS_H
