@@ -7,13 +7,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/cluster/death.h"
-#include "daemon/cluster/forwarding.h"
-#include "daemon/cluster/graph.h"
 #include "daemon/cluster/link_state.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/publish.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/death.h"
+#include "daemon/routing/forwarding.h"
+#include "daemon/routing/graph.h"
+#include "daemon/routing/topology.h"
 #include "proto/control.pb-c.h"
 
 #define COMPLAIN_NS (30 * CLOCK_NS_PER_S)

@@ -18,7 +18,7 @@
 
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/neighbours.h"
-#include "daemon/cluster/route.h"
+#include "daemon/routing/route.h"
 
 struct cluster;
 struct forwarding;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "daemon/cluster/death.h"
 #include "daemon/cluster/neighbours.h"
+#include "daemon/routing/death.h"
 
 /* Before the first measurement. */
 #define RTT_UNKNOWN_US 100u

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/topology.h"
 #include "proto/control.pb-c.h"
 
 /* Connections that have not proved the key yet, in all: strangers can hold no more. */

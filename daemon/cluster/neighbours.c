@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/cluster/forwarding.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/forwarding.h"
+#include "daemon/routing/topology.h"
 
 /* A measured round trip is told to others when it changed by half and by 50 us, and not more often
  * than this. */

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#include "daemon/cluster/node_name.h"
 #include "daemon/config.h"
+#include "daemon/routing/node_name.h"
 
 struct forwarding;
 struct topology;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "daemon/cluster/auth.h"
-#include "daemon/cluster/node_name.h"
+#include "daemon/routing/node_name.h"
 
 #define PEER_VERSION     2u
 #define PEER_HELLO_BYTES 512u

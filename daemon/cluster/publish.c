@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon/cluster/publish.h"
 
-#include "daemon/cluster/forwarding.h"
-#include "daemon/cluster/graph.h"
 #include "daemon/cluster/neighbours.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/forwarding.h"
+#include "daemon/routing/graph.h"
+#include "daemon/routing/topology.h"
 
 /* Turns one way of a route (neighbour, network) into words, one per own channel that can go it.
  * Their number. */

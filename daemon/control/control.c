@@ -14,7 +14,6 @@
 #include "base/thread.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/mesh_socket.h"
 #include "daemon/control/node.h"
@@ -25,6 +24,7 @@
 #include "daemon/jobs/job_site.h"
 #include "daemon/jobs/manager.h"
 #include "daemon/jobs/spawner.h"
+#include "daemon/routing/forwarding.h"
 #include "daemon/status/status.h"
 #include "proto/control.pb-c.h"
 

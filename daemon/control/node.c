@@ -18,14 +18,14 @@
 #include "base/thread.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/forwarding.h"
-#include "daemon/cluster/node_name.h"
 #include "daemon/control/control.h"
 #include "daemon/control/service.h"
 #include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
 #include "daemon/jobs/spawner.h"
+#include "daemon/routing/forwarding.h"
+#include "daemon/routing/node_name.h"
 #include "daemon/status/status.h"
 
 /* A number that grows with every start, in tenths of a second since 2020: peers tell incarnations

@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/topology.h"
 #include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/routing/topology.h"
 
 #define MAX_SOCKETS 8
 /* A thread that has not moved for so long hangs: channel threads move at least once a second. */

@@ -14,7 +14,6 @@
 #include "base/thread.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/jobs/client.h"
 #include "daemon/jobs/job_env.h"
@@ -22,6 +21,7 @@
 #include "daemon/jobs/pipes.h"
 #include "daemon/jobs/spawner.h"
 #include "daemon/port/cmd.h"
+#include "daemon/routing/forwarding.h"
 
 struct job_site {
     struct job_site_setup setup;

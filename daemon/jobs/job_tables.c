@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cluster/node_name.h"
+#include "daemon/routing/node_name.h"
 
 #define MAX_RANKS (1u << 20)
 

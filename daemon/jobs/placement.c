@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/topology.h"
 #include "proto/hop.h"
 #include "proto/segment.h"
 

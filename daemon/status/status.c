@@ -15,7 +15,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/cluster/mail.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/topology.h"
 #include "daemon/status/status_answer.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"

@@ -6,10 +6,10 @@
 #include "daemon/channel/channel.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mesh.h"
-#include "daemon/cluster/topology.h"
 #include "daemon/port/count.h"
+#include "daemon/routing/forwarding.h"
+#include "daemon/routing/topology.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 

@@ -21,8 +21,8 @@
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mesh.h"
-#include "daemon/cluster/topology.h"
 #include "daemon/jobs/job.h"
+#include "daemon/routing/topology.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 

@@ -7,11 +7,11 @@
 #include "daemon/channel/channel.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/topology.h"
 #include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
 #include "daemon/port/count.h"
+#include "daemon/routing/topology.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "daemon/cluster/node_name.h"
 #include "daemon/cluster/peer.h"
+#include "daemon/routing/node_name.h"
 #include "proto/control.pb-c.h"
 
 struct side {

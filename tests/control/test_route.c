@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "daemon/cluster/route.h"
+#include "daemon/routing/route.h"
 
 #define MAX_NODES 24
 #define MAX_EDGES 64

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "daemon/cluster/death.h"
-#include "daemon/cluster/graph.h"
-#include "daemon/cluster/node_name.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/death.h"
+#include "daemon/routing/graph.h"
+#include "daemon/routing/node_name.h"
+#include "daemon/routing/topology.h"
 
 static Motet__LinkState *make(const char *name, uint32_t epoch, uint64_t sequence)
 {

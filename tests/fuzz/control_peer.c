@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/cluster/graph.h"
 #include "daemon/cluster/mail.h"
-#include "daemon/cluster/node_name.h"
 #include "daemon/cluster/peer.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/graph.h"
+#include "daemon/routing/node_name.h"
+#include "daemon/routing/topology.h"
 #include "proto/control.pb-c.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/forwarding.h"
 #include "daemon/cluster/mail.h"
-#include "daemon/cluster/node_name.h"
-#include "daemon/cluster/topology.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_mail.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/routing/forwarding.h"
+#include "daemon/routing/node_name.h"
+#include "daemon/routing/topology.h"
 #include "tests/simcontrol/world.h"
 
 #define TICK_NS      CLOCK_NS_PER_S

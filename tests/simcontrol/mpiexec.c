@@ -13,9 +13,9 @@
 
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mail.h"
-#include "daemon/cluster/node_name.h"
-#include "daemon/cluster/topology.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/routing/node_name.h"
+#include "daemon/routing/topology.h"
 #include "proto/control.pb-c.h"
 #include "tests/simcontrol/world.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/cluster/route.h"
+#include "daemon/routing/route.h"
 
 #include <errno.h>
 #include <stdlib.h>

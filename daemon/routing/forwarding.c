@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/cluster/forwarding.h"
+#include "daemon/routing/forwarding.h"
 
 #include <errno.h>
 #include <stdlib.h>

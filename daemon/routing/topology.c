@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/topology.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cluster/node_name.h"
+#include "daemon/routing/node_name.h"
 #include "proto/hop.h"
 
 #define MAX_ADDRESS_BYTES 128u

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/topology.h"
 
 struct death {
     uint32_t node_id, epoch;

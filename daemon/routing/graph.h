@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "daemon/cluster/route.h"
+#include "daemon/routing/route.h"
 
 struct topology;
 struct topology_node;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/cluster/graph.h"
+#include "daemon/routing/graph.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "daemon/cluster/topology.h"
+#include "daemon/routing/topology.h"
 
 /* One end's word about a link, under a key that is the same for both ends. */
 struct half {

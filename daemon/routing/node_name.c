@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/cluster/node_name.h"
+#include "daemon/routing/node_name.h"
 
 #include <string.h>
 

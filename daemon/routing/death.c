@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "daemon/cluster/death.h"
+#include "daemon/routing/death.h"
 
 #include <errno.h>
 #include <stdlib.h>
