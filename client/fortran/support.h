@@ -21,8 +21,6 @@
 
 #include "mpi.h"
 
-#include "client/fortran/section.h"
-
 #define FORTRAN_API __attribute__((visibility("default")))
 /* A second, weak name of a definition: what a profiling library may replace (MPI-5.0 15.2). */
 #define FORTRAN_ALIAS(name, definition)                                                            \

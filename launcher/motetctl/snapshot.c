@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "launcher/motetctl/row.h"
-#include "launcher/motetctl/waits.h"
 
 const char *const snapshot_moods[MOOD_N] = {"computing",  "waiting", "stopped",
                                             "out of MPI", "ended",   "unseen"};
@@ -246,7 +245,8 @@ static void drop_young(struct snapshot *p)
     }
     for (size_t r = 0; r < p->n_ranks; r++) {
         struct snapshot_rank *rank = &p->ranks[r];
-        bool young = has_call[r] ? call_ms[r] < WAITS_MS : rank->has_edges && edge_ms[r] < WAITS_MS;
+        bool young = has_call[r] ? call_ms[r] < SNAPSHOT_YOUNG_MS
+                                 : rank->has_edges && edge_ms[r] < SNAPSHOT_YOUNG_MS;
         if (rank->mood == MOOD_WAITING && young)
             rank->mood = MOOD_FREE;
     }

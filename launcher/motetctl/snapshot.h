@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
+/* Receives and sends younger than this are ordinary, and a snapshot that is not taken at one moment
+ * may show them askew. */
+#define SNAPSHOT_YOUNG_MS 1000
+
 /* So many things of one kind are named in a text. */
 #define SNAPSHOT_NAMED 16
 /* Room for words about one rank, and for a finding's text. */

@@ -9,7 +9,6 @@
 #include "launcher/motetctl/human.h"
 #include "launcher/motetctl/row.h"
 #include "launcher/motetctl/snapshot.h"
-#include "launcher/motetctl/waits.h"
 
 /* Counts and tags go round (client/coll/family/coll.c). */
 #define ROUND (1 << 24)
@@ -236,7 +235,7 @@ static bool gathering_begins(const struct snapshot *p, const struct snapshot_cal
 {
     json_int_t ours = waited_ms(p, c);
 
-    if (ours < WAITS_MS)
+    if (ours < SNAPSHOT_YOUNG_MS)
         return false;
     for (const struct snapshot_call *o = p->calls; o < p->calls + p->n_calls; o++) {
         if (o == c || !same_collective(c, o))

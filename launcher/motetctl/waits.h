@@ -15,10 +15,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Receives and sends younger than this are ordinary, and a snapshot that is not taken at one moment
- * may show them askew. */
-#define WAITS_MS 1000
-
 /* `ranks`, `queues`, `communicators`: the rows of these subjects, of any number of jobs; `later`:
  * the rows of ranks once more, half a second later: who has sent or received meanwhile does not
  * hang. Returns an array of objects, one for each job with ranks; NULL: no memory. */

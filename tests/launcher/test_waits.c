@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/motetctl/snapshot.h"
 #include "launcher/motetctl/waits.h"
 
 #define JOB "4049c22c81710001"
@@ -228,11 +229,11 @@ static void young_waits_are_none(void **state)
     (void)state;
     waiting(0);
     waiting(1);
-    entry(0, "posted", 1, 7, 0, WAITS_MS - 1);
-    entry(1, "posted", 0, 7, 0, WAITS_MS - 1);
+    entry(0, "posted", 1, 7, 0, SNAPSHOT_YOUNG_MS - 1);
+    entry(1, "posted", 0, 7, 0, SNAPSHOT_YOUNG_MS - 1);
     assert_int_equal(look(), 0);
-    entry(0, "posted", 1, 8, 0, WAITS_MS);
-    entry(1, "posted", 0, 8, 0, WAITS_MS);
+    entry(0, "posted", 1, 8, 0, SNAPSHOT_YOUNG_MS);
+    entry(1, "posted", 0, 8, 0, SNAPSHOT_YOUNG_MS);
     assert_int_equal(look(), 1);
     finding_is(0, "deadlock", "rank 0");
 }
