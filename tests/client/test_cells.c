@@ -136,6 +136,7 @@ static void test_parts_between(void **state)
 
     (void)state;
     row_init(&row, 2, 0);
+    assert_true(row_put(&row, 0, 100, 100)); /* with two each time, one place is left at last */
     for (step = 1; step < 80 && row_put(&row, 0, 100 + step, 100); step++) {
         assert_true(row_put(&row, 0, step, 100));
         if (step > 1)
