@@ -37,6 +37,7 @@ static void schedule_prepare(struct schedule *s, struct comm *comm, bool recordi
     s->n_posts = 0;
     s->next_step = 0;
     s->record = NULL;
+    s->skips_rest = false;
     s->advancing = false;
 }
 

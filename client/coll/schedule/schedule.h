@@ -69,6 +69,7 @@ struct schedule {
     int n_posts;   /* send and receive steps since the last full wait while recording */
     int next_step; /* where the run stands */
     struct queue_record *record; /* shows what it waits for in the node's memory, or NULL */
+    bool skips_rest;             /* the collective was judged wrong (STEP_JUDGE) */
     bool advancing;              /* guards against progress called from within a step */
 
     struct request *inline_pending[SCHEDULE_INLINE_PENDING];

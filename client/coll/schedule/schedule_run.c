@@ -29,16 +29,6 @@ enum progress_news schedule_news(struct schedule *s)
     }
 }
 
-/* The rest is not carried out, but its steps in the node's memory are counted. */
-static void schedule_skip_rest(struct schedule *s)
-{
-    for (; s->next_step + 1 < s->n_steps; s->next_step++) {
-        const struct schedule_step *step = &s->steps[s->next_step + 1];
-        if (step->kind == STEP_FINISH)
-            cells_finish(step->at.cells, step->at.number);
-    }
-}
-
 static bool schedule_all_complete(const struct schedule *s)
 {
     for (int i = 0; i < s->n_pending; i++)
@@ -50,6 +40,10 @@ static bool schedule_all_complete(const struct schedule *s)
 /* Carries out one step; false when it has to wait. */
 static bool schedule_run_step(struct schedule *s, const struct schedule_step *step)
 {
+    /* The rest is not carried out, but its steps in the node's memory are counted, each when its
+     * turn has come. */
+    if (s->skips_rest && step->kind != STEP_FINISH)
+        return true;
     switch (step->kind) {
     case STEP_SEND:
         schedule_post_send(s, step->comm, step->in, step->peer, step->tag);
@@ -100,8 +94,7 @@ static bool schedule_run_step(struct schedule *s, const struct schedule_step *st
     case STEP_JUDGE: {
         int err = step->fn(step->arg);
         schedule_note(s, err);
-        if (err)
-            schedule_skip_rest(s);
+        s->skips_rest = err != MPI_SUCCESS;
         break;
     }
     }
@@ -130,6 +123,7 @@ void schedule_rewind(struct schedule *s)
 {
     assert(s->n_pending == 0);
     s->next_step = 0;
+    s->skips_rest = false;
     s->err = MPI_SUCCESS;
     s->detail = 0;
 }
