@@ -152,6 +152,17 @@ def finish(process, timeout_s):
     return process.returncode, output
 
 
+def read_line(stream):
+    """The next line and not a byte more, since communicate() does not see what a buffered reader has read ahead."""
+    line = b''
+    while not line.endswith(b'\n'):
+        byte = os.read(stream.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode()
+
+
 def read_until(process, text, timeout_s):
     """Reads the process's output up to the line that contains `text`. Returns what was read."""
     deadline = time.monotonic() + timeout_s
@@ -159,7 +170,7 @@ def read_until(process, text, timeout_s):
     while text not in read:
         left = deadline - time.monotonic()
         assert left > 0 and select.select([process.stdout], [], [], left)[0], f'no "{text}" within {timeout_s:g} s:\n{read}'
-        line = process.stdout.readline()
+        line = read_line(process.stdout)
         assert line, f'ended before "{text}":\n{read}'
         read += line
     return read
