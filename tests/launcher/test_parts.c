@@ -28,39 +28,7 @@
 #include "launcher/mpiexec/submit.h"
 #include "proto/control.pb-c.h"
 #include "proto/frame.h"
-
-/* ---- memory that runs out ---- */
-
-static long until_none = -1; /* allocations that still succeed; -1: all */
-
-static int none_left(void)
-{
-    if (until_none == 0)
-        return 1;
-    until_none -= until_none > 0;
-    return 0;
-}
-
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return none_left() ? NULL : __real_calloc(n, size);
-}
-
-void *__real_realloc(void *at, size_t size);
-void *__wrap_realloc(void *at, size_t size);
-void *__wrap_realloc(void *at, size_t size)
-{
-    return none_left() ? NULL : __real_realloc(at, size);
-}
-
-char *__real_strndup(const char *text, size_t n);
-char *__wrap_strndup(const char *text, size_t n);
-char *__wrap_strndup(const char *text, size_t n)
-{
-    return none_left() ? NULL : __real_strndup(text, n);
-}
+#include "tests/launcher/memory.h"
 
 /* ---- bytes, words, numbers, files ---- */
 
@@ -84,11 +52,11 @@ static void bytes_are_a_queue(void **state)
     assert_memory_equal(bytes_data(&b) + 3500, "end", 3);
     bytes_drop(&b, 100000);
     assert_int_equal(b.n, 0);
-    until_none = 0;
+    memory_until_none = 0;
     bytes_append(&b, block, sizeof block);
     bytes_append(&b, block, sizeof block);
     bytes_append(&b, block, sizeof block);
-    until_none = -1;
+    memory_until_none = -1;
     assert_true(b.failed);
     size_t n = b.n;
     bytes_append(&b, "a", 1); /* nothing stands behind a gap */
@@ -109,9 +77,9 @@ static void words_end_in_null(void **state)
     assert_string_equal(w.at[39], "word");
     assert_string_equal(w.at[40], "name=va=lue");
     assert_null(w.at[41]);
-    until_none = 0;
+    memory_until_none = 0;
     words_add(&w, "lost");
-    until_none = -1;
+    memory_until_none = -1;
     assert_true(w.failed);
     words_add(&w, "lost too");
     assert_int_equal(w.n, 41);
@@ -159,9 +127,9 @@ static void files_are_text(void **state)
     assert_int_equal(file_read_text(path, &text), -EILSEQ);
     assert_int_equal(ftruncate(fd, (16 << 20) + 1), 0);
     assert_int_equal(file_read_text(path, &text), -EFBIG);
-    until_none = 0;
+    memory_until_none = 0;
     assert_int_equal(file_read_text(path, &text), -ENOMEM);
-    until_none = -1;
+    memory_until_none = -1;
     close(fd);
     unlink(path);
     assert_int_equal(file_read_text(path, &text), -ENOENT);
@@ -198,9 +166,9 @@ static void lines_are_cut_as_by_a_shell(void **state)
     assert_int_equal(split_next_line(&open, &w), -EINVAL);
     assert_int_equal(w.n, 0);
     open = (struct split_lines){.text = "a b"};
-    until_none = 0;
+    memory_until_none = 0;
     assert_int_equal(split_next_line(&open, &w), -ENOMEM);
-    until_none = -1;
+    memory_until_none = -1;
     assert_int_equal(w.n, 0);
 }
 
@@ -251,9 +219,9 @@ static void placing_goes_on_where_it_ended(void **state)
     assert_int_equal(runs.n, 3);
     assert_string_equal(runs.at[1], "a:1");
     assert_string_equal(runs.at[2], "b:1");
-    until_none = 0;
+    memory_until_none = 0;
     assert_int_equal(hosts_place(&list, 0, 2, &runs, &error), -ENOMEM);
-    until_none = -1;
+    memory_until_none = -1;
     words_free(&runs);
     hosts_free(&list);
 }
@@ -280,9 +248,9 @@ static void hosts_are_checked(void **state)
     name[HOSTS_NAME_MAX] = 'n';
     name[HOSTS_NAME_MAX + 1] = '\0';
     assert_int_equal(hosts_parse_list(&list, name, &error), -EINVAL);
-    until_none = 0;
+    memory_until_none = 0;
     assert_int_equal(hosts_parse_list(&list, "b", &error), -ENOMEM);
-    until_none = -1;
+    memory_until_none = -1;
     hosts_free(&list);
     assert_true(hosts_is_local("localhost"));
     assert_true(hosts_is_local("127.0.0.1"));
@@ -356,18 +324,18 @@ static void tags_wait_for_the_line(void **state)
     bytes_drop(&out, out.n);
     lines_end(&l, 0, &out);
     taken(&out, "[0] z\n");
-    until_none = 0;
+    memory_until_none = 0;
     lines_add(&l, 5, "lost", 4, 0, &out);
-    until_none = -1;
+    memory_until_none = -1;
     lines_end(&l, 5, &out);
     assert_int_equal(out.n, 0);
     assert_false(out.failed); /* nothing was held, so there is no line to end */
     lines_free(&l);
     bytes_free(&out);
     free(block);
-    until_none = 0;
+    memory_until_none = 0;
     assert_int_equal(lines_init(&l, 2, true), -ENOMEM);
-    until_none = -1;
+    memory_until_none = -1;
     lines_end(&l, 1, &out);
     lines_free(&l);
 }
@@ -448,9 +416,9 @@ static void half_a_frame_does_not_go_out(void **state)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     frame_stream_init(&s, ends[0]);
-    until_none = 0;
+    memory_until_none = 0;
     frame_stream_send_raw(&s, 9, "hello", 5);
-    until_none = -1;
+    memory_until_none = -1;
     assert_int_equal(read(ends[1], got, sizeof got), 0);
     assert_int_equal(frame_stream_fill(&s), -ENOMEM);
     assert_false(frame_stream_has_output(&s));
@@ -557,11 +525,11 @@ static void a_command_line_may_not_fit_in_memory(void **state)
         struct options o;
         struct options_error error = {""};
         struct submit submit = {0};
-        until_none = n;
+        memory_until_none = n;
         rc = options_parse(&o, sizeof argv / sizeof *argv, argv, &error);
         if (rc == 0)
             rc = submit_build(&o, environment, "/w", true, stderr, &submit, &error);
-        until_none = -1;
+        memory_until_none = -1;
         if (rc != 0 && !strstr(error.text, "out of memory"))
             fail_msg("after %ld allocations: \"%s\"", n, error.text);
         n_failed += rc != 0;

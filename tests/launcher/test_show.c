@@ -17,39 +17,7 @@
 #include "launcher/motetctl/metrics.h"
 #include "launcher/motetctl/show.h"
 #include "launcher/motetctl/table.h"
-
-/* ---- memory that runs out ---- */
-
-static long until_none = -1; /* allocations that still succeed; -1: all */
-
-static int none_left(void)
-{
-    if (until_none == 0)
-        return 1;
-    until_none -= until_none > 0;
-    return 0;
-}
-
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return none_left() ? NULL : __real_calloc(n, size);
-}
-
-void *__real_realloc(void *at, size_t size);
-void *__wrap_realloc(void *at, size_t size);
-void *__wrap_realloc(void *at, size_t size)
-{
-    return none_left() ? NULL : __real_realloc(at, size);
-}
-
-char *__real_strndup(const char *text, size_t n);
-char *__wrap_strndup(const char *text, size_t n);
-char *__wrap_strndup(const char *text, size_t n)
-{
-    return none_left() ? NULL : __real_strndup(text, n);
-}
+#include "tests/launcher/memory.h"
 
 /* ---- what is printed, to be freed ---- */
 
@@ -210,9 +178,9 @@ static void memory_may_run_out(void **state)
 
     setvbuf(nowhere, NULL, _IONBF, 0);
     for (long n = 0; n < 40; n++) {
-        until_none = n;
+        memory_until_none = n;
         rc = show_data(data, nowhere);
-        until_none = -1;
+        memory_until_none = -1;
         n_failed += rc == -ENOMEM;
     }
     assert_int_equal(rc, 0);

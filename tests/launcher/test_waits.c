@@ -14,25 +14,12 @@
 
 #include "launcher/motetctl/snapshot.h"
 #include "launcher/motetctl/waits.h"
+#include "tests/launcher/memory.h"
 
 #define JOB "4049c22c81710001"
 #define OLD 5000 /* ms: waits for long */
 
 static json_t *ranks, *queues, *communicators, *later, *answer;
-
-/* ---- memory that runs out ---- */
-
-static long until_none = -1; /* allocations that still succeed; -1: all */
-
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size)
-{
-    if (until_none == 0)
-        return NULL;
-    until_none -= until_none > 0;
-    return __real_calloc(n, size);
-}
 
 /* ---- the rows ---- */
 
@@ -55,7 +42,7 @@ static int end(void **state)
     json_decref(communicators);
     json_decref(later);
     json_decref(answer);
-    until_none = -1;
+    memory_until_none = -1;
     return 0;
 }
 
@@ -521,9 +508,9 @@ static void memory_may_run_out_anywhere(void **state)
     computing(4);
     has_entered(4, 1, "MPI_Barrier");
     for (long n = 0; !found; n++) {
-        until_none = n;
+        memory_until_none = n;
         found = waits_find(ranks, queues, communicators, later);
-        until_none = -1;
+        memory_until_none = -1;
         n_failed += !found;
         assert_true(n < 1000);
     }
