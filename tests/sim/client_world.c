@@ -313,7 +313,7 @@ bool traffic_step(struct sim *s)
     return false;
 }
 
-static void on_event(struct sim *s, uint32_t node, const struct cmd_event *e)
+void traffic_on_event(struct sim *s, uint32_t node, const struct cmd_event *e)
 {
     struct traffic *t = s->traffic;
 
@@ -351,16 +351,6 @@ static void on_event(struct sim *s, uint32_t node, const struct cmd_event *e)
     }
     if (e->type == EVENT_FAILED)
         sim_fail(s, "node %u: endpoint lost", node);
-}
-
-void traffic_control(struct sim *s)
-{
-    struct cmd_event e;
-
-    for (uint32_t i = 0; i < s->n_nodes; i++)
-        for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++)
-            while (channel_next_event(s->nodes[i].nics[c].ch, &e))
-                on_event(s, i, &e);
 }
 
 static void rank_dies(struct sim *s, struct world_job *w, uint32_t rank)

@@ -398,7 +398,7 @@ static void inject_rubbish(struct sim *s, uint32_t w)
     }
 }
 
-void cluster_event(struct sim *s, const struct sim_event *e)
+static void run_event(struct sim *s, const struct sim_event *e)
 {
     struct sim_node *n = &s->nodes[e->a];
 
@@ -441,6 +441,20 @@ void cluster_event(struct sim *s, const struct sim_event *e)
     default:
         traffic_event(s, e);
         break;
+    }
+}
+
+void cluster_run_events(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->n_events;) {
+        if (s->events[i].at_ns > s->now_ns) {
+            i++;
+            continue;
+        }
+        struct sim_event e = s->events[i];
+        s->events[i] = s->events[--s->n_events];
+        run_event(s, &e);
+        i = 0;
     }
 }
 

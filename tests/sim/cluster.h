@@ -95,8 +95,8 @@ void cluster_schedule(struct sim *s, uint64_t at_ns, enum sim_event_kind kind, u
                       uint32_t b);
 /* Draws cuts, deaths and stalls over the given time. */
 void cluster_plan_faults(struct sim *s, uint64_t duration_ns);
-/* Carries out an event that belongs to the cluster. */
-void cluster_event(struct sim *s, const struct sim_event *e);
+/* Carries out what is due; what is not the cluster's goes to traffic.h. */
+void cluster_run_events(struct sim *s);
 /* Node i learns the topology of now: links and hop table. */
 void cluster_update(struct sim *s, uint32_t i);
 /* What the channels have counted, for the message on a failure. */

@@ -12,12 +12,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/log.h"
-#include "cluster.h"
 #include "proto/segment.h"
-#include "traffic.h"
+#include "tests/sim/sim_job.h"
+#include "tests/sim/traffic.h"
 
 #define RANKS 4u
 /* So many messages fit into what is held for a rank and what is set aside. */
@@ -28,12 +27,8 @@
  * node. */
 struct world {
     struct sim s;
-    struct segment_layout layout;
-    void *segments[2];
-    struct channel_job *views[2][SIM_CHANNELS];
-    struct ring_producer up[RANKS];
-    struct ring_consumer down[RANKS];
-    uint32_t *data_end[RANKS];
+    struct sim_job job;
+    struct sim_rings rings[RANKS];
     struct cmd_event events[64];
     uint32_t n_events;
 };
@@ -55,15 +50,14 @@ void traffic_node_started(struct sim *s, uint32_t node)
     (void)node;
 }
 
-static uint32_t node_of(const struct world *w, uint32_t rank)
-{
-    return rank < 2 ? 0 : w->s.n_nodes - 1;
-}
-
 static struct world *world_new(uint32_t topology)
 {
     struct world *w = calloc(1, sizeof *w);
-    struct segment_world world[RANKS];
+    const struct segment_shape shape = {.board_records = 64,
+                                        .n_vcis = 1,
+                                        .local = {4, 4096},
+                                        .up = {64, 65536},
+                                        .down = {64, 65536}};
 
     assert_non_null(w);
     w->s.seed = 1;
@@ -72,67 +66,34 @@ static struct world *world_new(uint32_t topology)
     w->s.calm = true;
     w->s.now_ns = CLOCK_NS_PER_S;
     cluster_build(&w->s);
-    for (uint32_t r = 0; r < RANKS; r++)
-        world[r] = (struct segment_world){.node = r < 2 ? 0 : w->s.n_nodes - 1, .local = r % 2};
-    for (uint32_t end = 0; end < 2; end++) {
-        uint32_t i = node_of(w, end * 2);
-        struct sim_node *n = &w->s.nodes[i];
-        struct segment_shape shape = {.n_world = RANKS,
-                                      .n_nodes = w->s.n_nodes,
-                                      .n_local = 2,
-                                      .n_channels = n->n_nics,
-                                      .board_records = 64,
-                                      .n_vcis = 1,
-                                      .local = {4, 4096},
-                                      .up = {64, 65536},
-                                      .down = {64, 65536}};
-        struct segment_node nodes[SIM_NODES] = {0};
-        assert_int_equal(segment_shape_check(&shape), 0);
-        segment_layout(&shape, &w->layout);
-        w->segments[end] = mmap(NULL, w->layout.total, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        assert_ptr_not_equal(w->segments[end], MAP_FAILED);
-        for (uint32_t k = 0; k < w->s.n_nodes; k++) {
-            nodes[k].node_id = w->s.nodes[k].id;
-            nodes[k].slot = cluster_slot(i, k);
-        }
-        for (uint32_t c = 0; c < n->n_nics; c++) {
-            struct cmd_job job = {.job = JOB,
-                                  .segment = w->segments[end],
-                                  .layout = &w->layout,
-                                  .world = world,
-                                  .nodes = nodes,
-                                  .event_fd = -1,
-                                  .backlog_bytes = 500000};
-            assert_int_equal(channel_job_new(n->nics[c].ch, &job, &w->views[end][c]), 0);
-            struct cmd cmd = {.type = CMD_ATTACH_JOB, .job = w->views[end][c]};
-            cluster_command(&w->s, n->nics[c].ch, &cmd);
-        }
-        for (uint32_t l = 0; l < 2; l++) {
-            uint32_t r = end * 2 + l;
-            struct bell_ref bell = {.bell = segment_channel_bell(w->segments[end], &w->layout, 0),
-                                    .bit = l,
-                                    .event_fd = -1};
-            w->data_end[r] = calloc(shape.up.n_slots, sizeof(uint32_t));
-            ring_producer_init(&w->up[r], segment_up_ring(w->segments[end], &w->layout, l, 0),
-                               &shape.up, w->data_end[r], &bell);
-            ring_consumer_init(&w->down[r], segment_down_ring(w->segments[end], &w->layout, l, 0),
-                               &shape.down);
-        }
+    w->job = (struct sim_job){.id = JOB, .n_world = RANKS, .backlog_bytes = 500000};
+    for (uint32_t r = 0; r < RANKS; r++) {
+        struct sim_place *place = &w->job.places[r];
+        place->node = r < 2 ? 0 : w->s.n_nodes - 1;
+        place->local = w->job.parts[place->node].n_local++;
     }
+    sim_job_number_nodes(&w->s, &w->job);
+    for (uint32_t k = 0; k < w->job.n_nodes; k++) {
+        sim_job_part_make(&w->s, &w->job, w->job.nodes[k], &shape);
+        sim_job_attach(&w->s, &w->job, w->job.nodes[k]);
+    }
+    for (uint32_t r = 0; r < RANKS; r++)
+        sim_job_rings_open(&w->s, &w->job, r, &w->rings[r]);
     return w;
+}
+
+static struct sim_part *part_of(struct world *w, uint32_t rank)
+{
+    return &w->job.parts[w->job.places[rank].node];
 }
 
 static void world_free(struct world *w)
 {
     cluster_free(&w->s);
-    for (uint32_t end = 0; end < 2; end++) {
-        for (uint32_t c = 0; c < SIM_CHANNELS; c++)
-            channel_job_free(w->views[end][c]);
-        munmap(w->segments[end], w->layout.total);
-    }
     for (uint32_t r = 0; r < RANKS; r++)
-        free(w->data_end[r]);
+        sim_job_rings_close(&w->rings[r]);
+    for (uint32_t k = 0; k < w->job.n_nodes; k++)
+        sim_job_part_free(&w->job.parts[w->job.nodes[k]]);
     free(w);
 }
 
@@ -142,15 +103,7 @@ static void step(struct world *w)
     struct sim *s = &w->s;
     struct cmd_event e;
 
-    for (uint32_t i = 0; i < s->n_events;) {
-        if (s->events[i].at_ns > s->now_ns) {
-            i++;
-            continue;
-        }
-        struct sim_event ev = s->events[i];
-        s->events[i] = s->events[--s->n_events];
-        cluster_event(s, &ev);
-    }
+    cluster_run_events(s);
     for (uint32_t n = 0; n < s->n_networks; n++)
         net_sim_run(s->networks[n], s->now_ns);
     for (uint32_t i = 0; i < s->n_nodes; i++) {
@@ -175,7 +128,7 @@ static bool happened(const struct world *w, enum event_type type)
 static bool put(struct world *w, uint32_t from, uint32_t to, uint32_t len, uint32_t tag)
 {
     void *payload;
-    struct ring_slot *slot = ring_claim(&w->up[from], len, &payload);
+    struct ring_slot *slot = ring_claim(&w->rings[from].up[0], len, &payload);
 
     if (!slot)
         return false;
@@ -183,22 +136,22 @@ static bool put(struct world *w, uint32_t from, uint32_t to, uint32_t len, uint3
     slot->kind = MSG_EAGER;
     slot->peer = to;
     slot->tag = (int32_t)tag;
-    ring_publish(&w->up[from]);
+    ring_publish(&w->rings[from].up[0]);
     return true;
 }
 
 /* Tag of the next message of this rank, -1 if there is none. */
 static int32_t get(struct world *w, uint32_t rank)
 {
-    struct ring_slot *slot = ring_peek(&w->down[rank]);
+    struct ring_slot *slot = ring_peek(&w->rings[rank].down[0]);
 
     if (!slot)
         return -1;
     int32_t tag = slot->tag;
-    const uint8_t *p = ring_payload(&w->down[rank], slot, slot->len, slot->data_line);
+    const uint8_t *p = ring_payload(&w->rings[rank].down[0], slot, slot->len, slot->data_line);
     if (slot->len > 0)
         assert_int_equal(p[slot->len - 1], (uint8_t)tag);
-    ring_advance(&w->down[rank], slot->len);
+    ring_advance(&w->rings[rank].down[0], slot->len);
     return tag;
 }
 
@@ -247,7 +200,9 @@ static void test_rank_that_does_not_drain(void **state)
 
 static bool is_closed(struct world *w, uint32_t from, uint32_t to)
 {
-    return atomic_load(&segment_closed_at(w->segments[from / 2], &w->layout, 0)[to]) != 0;
+    const struct sim_part *p = part_of(w, from);
+
+    return atomic_load(&segment_closed_at(p->segment, &p->layout, 0)[to]) != 0;
 }
 
 /* Rank 0 floods rank 2, which reads nothing, and talks to rank 3 by the same ring. Rank 3 gets all
@@ -310,7 +265,7 @@ static void test_what_is_set_aside_ends_with_its_job(void **state)
 {
     struct world *w = world_new(1);
     uint64_t start = w->s.now_ns;
-    struct cmd cmd = {.type = CMD_DETACH_JOB, .job = w->views[0][0]};
+    struct cmd cmd = {.type = CMD_DETACH_JOB, .job = part_of(w, 0)->views[0]};
 
     (void)state;
     while (!is_closed(w, 0, 2)) {
@@ -445,7 +400,7 @@ static void test_poisoned_ring(void **state)
 
     (void)state;
     assert_true(put(w, 0, 2, 8, 1));
-    w->up[0].slots[0].len = 1000000;
+    w->rings[0].up[0].slots[0].len = 1000000;
     while (n_read < 100) {
         assert_true(w->s.now_ns - start < 5 * CLOCK_NS_PER_S);
         put(w, 1, 3, 8, 5);

@@ -5,30 +5,26 @@
  *
  *   sim [--seeds N] [--first N] [--verbose]
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
-#include "cluster.h"
-#include "traffic.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/seeds.h"
+#include "tests/sim/traffic.h"
 
 /* Longest time by the simulation's clock: the faults and then every back-off there is. */
 #define END_NS (120 * CLOCK_NS_PER_S)
 
-static void run_events(struct sim *s)
+/* What channels have to tell their control threads. */
+static void take_events(struct sim *s)
 {
-    for (uint32_t i = 0; i < s->n_events;) {
-        if (s->events[i].at_ns > s->now_ns) {
-            i++;
-            continue;
-        }
-        struct sim_event e = s->events[i];
-        s->events[i] = s->events[--s->n_events];
-        cluster_event(s, &e);
-        i = 0;
-    }
+    struct cmd_event e;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        for (uint32_t c = 0; s->nodes[i].alive && c < s->nodes[i].n_nics; c++)
+            while (channel_next_event(s->nodes[i].nics[c].ch, &e))
+                traffic_on_event(s, i, &e);
 }
 
 static uint64_t next_ns(const struct sim *s)
@@ -59,7 +55,7 @@ static bool step(struct sim *s)
 {
     bool any = false;
 
-    run_events(s);
+    cluster_run_events(s);
     for (uint32_t w = 0; w < s->n_networks; w++)
         any |= net_sim_run(s->networks[w], s->now_ns) > 0;
     for (uint32_t k = 0; k < 2 * s->n_nodes; k++) {
@@ -72,7 +68,7 @@ static bool step(struct sim *s)
     }
     for (uint32_t k = 0; k < 8; k++)
         any |= traffic_step(s);
-    traffic_control(s);
+    take_events(s);
     s->now_ns += sim_draw(s, 4000);
     return any;
 }
@@ -126,14 +122,14 @@ static bool all_quiet(const struct sim *s)
     return true;
 }
 
-static void run_seed(uint64_t seed, bool verbose)
+static void run_seed(const struct seeds *seeds, uint64_t seed)
 {
     struct sim *s = calloc(1, sizeof *s);
 
     if (!s)
         abort();
     s->seed = seed;
-    s->verbose = verbose;
+    s->verbose = seeds->verbose;
     s->rand.state = seed * 0x9e3779b97f4a7c15ull;
     s->now_ns = CLOCK_NS_PER_S;
     cluster_build(s);
@@ -156,7 +152,7 @@ static void run_seed(uint64_t seed, bool verbose)
     for (uint32_t k = 0; k < 100; k++)
         step(s);
     cluster_check_quiet(s);
-    if (verbose)
+    if (s->verbose)
         traffic_report(s);
     sim_say(s, "done after %llu turns", (unsigned long long)s->n_turns);
     traffic_free(s);
@@ -164,44 +160,15 @@ static void run_seed(uint64_t seed, bool verbose)
     free(s);
 }
 
-static uint64_t current_seed;
-
-static void on_crash(int sig)
-{
-    char text[64];
-    int n = snprintf(text, sizeof text, "seed %llu: signal %d\n", (unsigned long long)current_seed,
-                     sig);
-
-    fwrite(text, 1, (size_t)n, stderr);
-    signal(sig, SIG_DFL);
-    raise(sig);
-}
-
 int main(int argc, char **argv)
 {
-    uint64_t n_seeds = 20, first = 1;
-    bool verbose = false;
+    struct seeds seeds = {.program = "sim", .first = 1, .n = 20};
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
-            n_seeds = strtoull(argv[++i], NULL, 0);
-        } else if (strcmp(argv[i], "--first") == 0 && i + 1 < argc) {
-            first = strtoull(argv[++i], NULL, 0);
-        } else if (strcmp(argv[i], "--verbose") == 0) {
-            verbose = true;
-        } else {
-            fprintf(stderr, "usage: sim [--seeds N] [--first N] [--verbose]\n");
-            return 2;
-        }
-    }
+    if (!seeds_parse(&seeds, argc, argv))
+        return 2;
     log_set_level(LOG_ERROR);
-    signal(SIGABRT, on_crash);
-    signal(SIGSEGV, on_crash);
-    for (uint64_t seed = first; seed < first + n_seeds; seed++) {
-        current_seed = seed;
-        run_seed(seed, verbose);
-    }
+    seeds_run(&seeds, run_seed);
     printf("%llu seeds from %llu: every message arrived once and whole\n",
-           (unsigned long long)n_seeds, (unsigned long long)first);
+           (unsigned long long)seeds.n, (unsigned long long)seeds.first);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "tests/sim/sim_job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -21,6 +22,11 @@ void sim_job_place(struct sim *s, struct sim_job *j)
         while (j->parts[k->node].n_local == JOB_LOCAL);
         k->local = j->parts[k->node].n_local++;
     }
+    sim_job_number_nodes(s, j);
+}
+
+void sim_job_number_nodes(const struct sim *s, struct sim_job *j)
+{
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         if (j->parts[i].n_local > 0) {
             j->node_of[i] = j->n_nodes;
@@ -136,6 +142,32 @@ void sim_job_part_free(struct sim_part *p)
     *p = (struct sim_part){.n_local = p->n_local};
 }
 
+void sim_job_rings_open(struct sim *s, struct sim_job *j, uint32_t rank, struct sim_rings *r)
+{
+    uint32_t local = j->places[rank].local, n_channels = s->nodes[j->places[rank].node].n_nics;
+    struct sim_part *p = &j->parts[j->places[rank].node];
+    const struct segment_shape *shape = &p->layout.shape;
+    uint32_t n_slots = shape->up.n_slots;
+
+    r->data_end = calloc((size_t)n_channels * n_slots, sizeof *r->data_end);
+    if (!r->data_end)
+        sim_fail(s, "memory");
+    for (uint32_t c = 0; c < n_channels; c++) {
+        struct bell_ref bell = {
+            .bell = segment_channel_bell(p->segment, &p->layout, c), .bit = local, .event_fd = -1};
+        ring_producer_init(&r->up[c], segment_up_ring(p->segment, &p->layout, local, c), &shape->up,
+                           r->data_end + (size_t)c * n_slots, &bell);
+        ring_consumer_init(&r->down[c], segment_down_ring(p->segment, &p->layout, local, c),
+                           &shape->down);
+    }
+}
+
+void sim_job_rings_close(struct sim_rings *r)
+{
+    free(r->data_end);
+    r->data_end = NULL;
+}
+
 void sim_job_attach(struct sim *s, struct sim_job *j, uint32_t node)
 {
     struct sim_part *p = &j->parts[node];
@@ -146,7 +178,8 @@ void sim_job_attach(struct sim *s, struct sim_job *j, uint32_t node)
                                  .layout = &p->layout,
                                  .world = segment_world_at(p->segment, &p->layout, 0),
                                  .nodes = segment_node_at(p->segment, &p->layout, 0),
-                                 .event_fd = -1};
+                                 .event_fd = -1,
+                                 .backlog_bytes = j->backlog_bytes};
         struct channel *ch = s->nodes[node].nics[c].ch;
         if (channel_job_new(ch, &config, &p->views[c]) < 0)
             sim_fail(s, "channel_job_new");

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/ring.h"
 #include "tests/sim/cluster.h"
 
 #define JOB_WORLD 16u /* ranks of a job */
@@ -31,7 +32,8 @@ struct sim_part {
 
 struct sim_job {
     uint64_t id;
-    bool dead; /* ended by a fault */
+    bool dead;              /* ended by a fault */
+    uint32_t backlog_bytes; /* kept for a rank that does not drain; 0: as channels have it */
     uint32_t n_world, n_nodes;
     struct sim_place places[JOB_WORLD];
     uint32_t nodes[SIM_NODES];        /* of the simulation, by the job's number of a node */
@@ -39,12 +41,24 @@ struct sim_job {
     struct sim_part parts[SIM_NODES]; /* by the simulation's number */
 };
 
+/* A rank's ends of its rings to and from the channels of its node. */
+struct sim_rings {
+    struct ring_producer up[SIM_CHANNELS];
+    struct ring_consumer down[SIM_CHANNELS];
+    uint32_t *data_end;
+};
+
 /* Draws places for the ranks. */
 void sim_job_place(struct sim *s, struct sim_job *j);
+/* Numbers the job's nodes where a test has set `places` and `n_local` itself. */
+void sim_job_number_nodes(const struct sim *s, struct sim_job *j);
 /* Makes the segment of a node. The ring shapes, board, exchange and vcis of `shape` are used. */
 void sim_job_part_make(struct sim *s, struct sim_job *j, uint32_t node,
                        const struct segment_shape *shape);
 void sim_job_part_free(struct sim_part *p);
+/* The rings of a rank whose node's segment exists; closed before that is freed. */
+void sim_job_rings_open(struct sim *s, struct sim_job *j, uint32_t rank, struct sim_rings *r);
+void sim_job_rings_close(struct sim_rings *r); /* of a rank that never had any: fine */
 /* The channels of a node learn of the job. */
 void sim_job_attach(struct sim *s, struct sim_job *j, uint32_t node);
 /* A rank left in order, or died: one answer of each channel comes (EVENT_RANK_DETACHED). */

@@ -18,8 +18,8 @@ void traffic_free(struct sim *s);
 bool traffic_step(struct sim *s);
 /* When a rank has something to do of itself, unless it may at any time; UINT64_MAX: never. */
 uint64_t traffic_next_ns(const struct sim *s);
-/* Takes the events that channels have for control. */
-void traffic_control(struct sim *s);
+/* What a channel of a node has to tell its control thread. */
+void traffic_on_event(struct sim *s, uint32_t node, const struct cmd_event *e);
 void traffic_event(struct sim *s, const struct sim_event *e);
 void traffic_node_died(struct sim *s, uint32_t node);
 void traffic_node_started(struct sim *s, uint32_t node);

@@ -7,13 +7,12 @@
  *     simcontrol --seeds 1 --first 7 --nodes 240
  *     simcontrol --seeds 1 --first 42 --verbose
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "daemon/cluster/cluster.h"
+#include "tests/sim/seeds.h"
 #include "tests/simcontrol/world.h"
 
 #define SMALL_NODES 20u
@@ -253,11 +252,11 @@ static struct world *world_new(uint64_t seed, bool verbose)
     return w;
 }
 
-static void run_seed(uint64_t seed, uint32_t n_nodes, bool verbose)
+static void run_seed(const struct seeds *seeds, uint64_t seed)
 {
-    struct world *w = world_new(seed, verbose);
+    struct world *w = world_new(seed, seeds->verbose);
 
-    build(w, n_nodes ? n_nodes : 2 + (uint32_t)world_draw(w, SMALL_NODES - 1));
+    build(w, seeds->n_nodes ? seeds->n_nodes : 2 + (uint32_t)world_draw(w, SMALL_NODES - 1));
     world_say(w, "seed %llu: %s of %u networks, %u nodes", (unsigned long long)seed, w->shape,
               w->n_networks, w->n_hosts);
     uint64_t spread_ns = w->n_hosts > LARGE_NODES ? CLOCK_NS_PER_MS : 2 * CLOCK_NS_PER_S;
@@ -287,52 +286,17 @@ static void run_seed(uint64_t seed, uint32_t n_nodes, bool verbose)
     free(w);
 }
 
-static uint64_t current_seed;
-
-static void on_crash(int sig)
-{
-    char text[64];
-    int n = snprintf(text, sizeof text, "seed %llu: signal %d\n", (unsigned long long)current_seed,
-                     sig);
-
-    fwrite(text, 1, (size_t)n, stderr);
-    signal(sig, SIG_DFL);
-    raise(sig);
-}
-
 int main(int argc, char **argv)
 {
-    uint64_t n_seeds = 20, first = 1, n_nodes = 0;
-    bool verbose = false;
+    struct seeds seeds = {.program = "simcontrol", .max_nodes = MAX_NODES, .first = 1, .n = 20};
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
-            n_seeds = strtoull(argv[++i], NULL, 0);
-        } else if (strcmp(argv[i], "--first") == 0 && i + 1 < argc) {
-            first = strtoull(argv[++i], NULL, 0);
-        } else if (strcmp(argv[i], "--nodes") == 0 && i + 1 < argc) {
-            n_nodes = strtoull(argv[++i], NULL, 0);
-        } else if (strcmp(argv[i], "--verbose") == 0) {
-            verbose = true;
-        } else {
-            fprintf(stderr, "usage: simcontrol [--seeds N] [--first N] [--nodes N] [--verbose]\n");
-            return 2;
-        }
-    }
-    if (n_nodes > MAX_NODES) {
-        fprintf(stderr, "simcontrol: at most %u nodes\n", MAX_NODES);
+    if (!seeds_parse(&seeds, argc, argv))
         return 2;
-    }
     log_init("simcontrol");
-    log_set_stderr(verbose);
-    log_set_level(verbose ? LOG_INFO : LOG_ERROR);
-    signal(SIGABRT, on_crash);
-    signal(SIGSEGV, on_crash);
-    for (uint64_t seed = first; seed < first + n_seeds; seed++) {
-        current_seed = seed;
-        run_seed(seed, (uint32_t)n_nodes, verbose);
-    }
+    log_set_stderr(seeds.verbose);
+    log_set_level(seeds.verbose ? LOG_INFO : LOG_ERROR);
+    seeds_run(&seeds, run_seed);
     printf("%llu seeds from %llu: every job ended once, every daemon knew the truth\n",
-           (unsigned long long)n_seeds, (unsigned long long)first);
+           (unsigned long long)seeds.n, (unsigned long long)seeds.first);
     return 0;
 }
