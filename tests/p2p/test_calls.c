@@ -33,14 +33,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    wire_while_waiting(NULL);
-    wire_stop();
-    return 0;
-}
-
 static void check_status(const MPI_Status *status, int source, int tag, MPI_Count n)
 {
     assert_int_equal(status->MPI_SOURCE, source);
@@ -642,7 +634,7 @@ static void test_records_run_out(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, wire_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_probe),         TEST(test_matched_probe), TEST(test_probe_waits),
         TEST(test_receive_waits), TEST(test_cancel),        TEST(test_cancel_under_way),

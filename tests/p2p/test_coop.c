@@ -17,60 +17,17 @@
 static const uint32_t together[] = {0, 0};
 static unsigned char data[MOST], room[MOST + 1];
 
+static void fill(MPI_Count n)
+{
+    wire_fill(data, n, (int)n);
+    memset(room, 0xee, (size_t)n + 1);
+}
+
 static int set_up(void **state)
 {
     (void)state;
     wire_start(2, together);
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    wire_on_read(NULL);
-    wire_while_waiting(NULL);
-    wire_stop();
-    return 0;
-}
-
-static void fill(MPI_Count n)
-{
-    for (MPI_Count i = 0; i < n; i++)
-        data[i] = (unsigned char)(i * 11 + i / 249 + n);
-    memset(room, 0xee, (size_t)n + 1);
-}
-
-static void check_quiet(void)
-{
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct protocols *p = wire_protocols(i);
-        assert_int_equal(p->coop.n_offers, 0);
-        assert_int_equal(p->coop.n_joining, 0);
-        assert_true(list_empty(&p->coop.offers) && list_empty(&p->coop.joining));
-        assert_int_equal(p->engine.n_waiting, 0);
-        assert_int_equal(p->rendezvous.budget_used, 0);
-        assert_true(p->rendezvous.n_numbers <= 1);
-    }
-}
-
-/* Sends n bytes; the receive comes before or after. */
-static void check_transfer(MPI_Count n, bool early)
-{
-    struct request *send = NULL, *recv = NULL;
-
-    fill(n);
-    if (early)
-        send = wire_isend(0, 1, 1, data, n);
-    wire_settle();
-    recv = wire_irecv(1, 0, 1, room, n);
-    if (!early)
-        send = wire_isend(0, 1, 1, data, n);
-    wire_settle();
-    assert_int_equal(wire_finish(0, send, MPI_STATUS_IGNORE), MPI_SUCCESS);
-    assert_int_equal(wire_finish(1, recv, MPI_STATUS_IGNORE), MPI_SUCCESS);
-    assert_memory_equal(room, data, (size_t)n);
-    assert_int_equal(room[n], 0xee);
-    check_quiet();
 }
 
 static const MPI_Count lengths[] = {16385,  20000,       65536,   100001, 524287,
@@ -80,7 +37,7 @@ static void check_lengths(void)
 {
     for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (int early = 0; early < 2; early++)
-            check_transfer(lengths[i], early);
+            wire_check_transfer(data, room, lengths[i], early);
 }
 
 /* The receiver alone, without a byte through the ring. */
@@ -110,7 +67,7 @@ static void test_both_copy(void **state)
     for (sender_turns = 1; sender_turns < 5; sender_turns++)
         check_lengths();
     assert_true(wire_n_writes > 4 * 8);
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* The sender's writing is forbidden: it says so, and the receiver reads all. */
@@ -164,7 +121,7 @@ static void test_waits_for_last_chunk(void **state)
         assert_int_equal(wire_finish(1, recv, MPI_STATUS_IGNORE), MPI_SUCCESS);
         assert_int_equal(wire_finish(0, in_hand, MPI_STATUS_IGNORE), MPI_SUCCESS);
         assert_memory_equal(room, data, (size_t)n);
-        check_quiet();
+        wire_check_quiet();
     }
 }
 
@@ -174,7 +131,7 @@ static void test_reading_forbidden(void **state)
 {
     (void)state;
     wire_permit_reading(false, false);
-    check_transfer(1 << 20, false);
+    wire_check_transfer(data, room, 1 << 20, false);
     int n_reads = wire_n_reads;
     assert_true(wire_peer(1, 0)->no_readv);
     check_lengths();
@@ -204,7 +161,7 @@ static void test_reading_ends(void **state)
         assert_int_equal(room[i / BLOCK * (BLOCK + 1) + i % BLOCK], data[i]);
     wire_as(1);
     mpi_type_free(&type);
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* Receives with gaps are read in as many pieces as they have, without the sender's help. */
@@ -231,7 +188,7 @@ static void test_gaps(void **state)
     assert_int_equal(wire_n_writes, 0);
     wire_as(1);
     mpi_type_free(&type);
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* A receive that is too short is not copied by both, since they would not agree on the chunks. */
@@ -251,7 +208,7 @@ static void test_truncated(void **state)
         assert_memory_equal(room, data, (size_t)n);
         assert_int_equal(room[n], 0xee);
     }
-    check_quiet();
+    wire_check_quiet();
 }
 
 static struct request *awaited;
@@ -311,13 +268,13 @@ static void test_offers(void **state)
         list_remove(&rts->link);
         free(rts);
         wire_hold(false);
-        check_quiet();
+        wire_check_quiet();
     }
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, wire_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_read),
         TEST(test_both_copy),

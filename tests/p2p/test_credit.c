@@ -30,13 +30,6 @@ static int set_up_node(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    wire_stop();
-    return 0;
-}
-
 /* What rank 0 has used of its allowance at rank 1, rank 1 owes it. */
 static void check_balance(void)
 {
@@ -45,19 +38,13 @@ static void check_balance(void)
     assert_true(wire_peer(1, 0)->credit.owed < CREDIT_BATCH);
 }
 
-static void fill(unsigned char *data, MPI_Count n, int seed)
-{
-    for (MPI_Count i = 0; i < n; i++)
-        data[i] = (unsigned char)(i * 7 + seed * 31 + i / 251);
-}
-
 static void transfer(MPI_Count n, bool expected, bool synchronous)
 {
     static unsigned char data[20000], room[20000];
     struct comm *world;
     struct request *send = NULL, *recv = NULL;
 
-    fill(data, n, (int)n);
+    wire_fill(data, n, (int)n);
     memset(room, 0, sizeof room);
     if (expected)
         recv = wire_irecv(1, 0, 1, room, n);
@@ -117,7 +104,7 @@ static void test_flood(void **state)
 
     (void)state;
     for (int i = 0; i < N_FLOOD; i++) {
-        fill(data[i], sizeof data[i], i);
+        wire_fill(data[i], sizeof data[i], i);
         sends[i] = wire_isend(0, 1, 1, data[i], sizeof data[i]);
         assert_true(wire_peer(0, 1)->credit.used <= CREDIT_BYTES);
         if (i % 8 == 0)
@@ -274,8 +261,8 @@ static void test_end_with_queues(void **state)
 
 int main(void)
 {
-#define APART(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define NODE(name)  cmocka_unit_test_setup_teardown(name, set_up_node, tear_down)
+#define APART(name) cmocka_unit_test_setup_teardown(name, set_up, wire_tear_down)
+#define NODE(name)  cmocka_unit_test_setup_teardown(name, set_up_node, wire_tear_down)
     const struct CMUnitTest tests[] = {
         APART(test_comes_home),    NODE(test_comes_home_in_a_node),
         APART(test_flood),         APART(test_last_byte),

@@ -29,13 +29,6 @@ static int set_up_node(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    wire_stop();
-    return 0;
-}
-
 static void send_number(uint32_t from, uint32_t to, int tag, int number)
 {
     wire_finish(from, wire_isend(from, to, tag, &number, sizeof number), MPI_STATUS_IGNORE);
@@ -293,8 +286,8 @@ static void test_counters(void **state)
 
 int main(void)
 {
-#define APART(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define NODE(name)  cmocka_unit_test_setup_teardown(name, set_up_node, tear_down)
+#define APART(name) cmocka_unit_test_setup_teardown(name, set_up, wire_tear_down)
+#define NODE(name)  cmocka_unit_test_setup_teardown(name, set_up_node, wire_tear_down)
     const struct CMUnitTest tests[] = {
         APART(test_every_order),    APART(test_nothing_before_its_turn),
         APART(test_duplicates),     APART(test_numbers_go_round),

@@ -30,17 +30,9 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    wire_stop();
-    return 0;
-}
-
 static void fill(int seed)
 {
-    for (int i = 0; i < BYTES; i++)
-        data[i] = (unsigned char)(i * 7 + i / 251 + seed * 17);
+    wire_fill(data, BYTES, seed);
     memset(room, 0xee, sizeof room);
 }
 
@@ -266,7 +258,7 @@ static void test_nobody(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, wire_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_cuts),    TEST(test_within_elements), TEST(test_order),
         TEST(test_refused), TEST(test_too_long),        TEST(test_nobody),

@@ -18,6 +18,12 @@
 static const uint32_t apart[] = {0, 1, 2}, together[] = {0, 0, 0};
 static unsigned char data[MOST], room[MOST + 1];
 
+static void fill(MPI_Count n)
+{
+    wire_fill(data, n, (int)n);
+    memset(room, 0xee, (size_t)n + 1);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -33,61 +39,15 @@ static int set_up_node(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    wire_stop();
-    return 0;
-}
-
-static void fill(MPI_Count n)
-{
-    for (MPI_Count i = 0; i < n; i++)
-        data[i] = (unsigned char)(i * 7 + i / 253 + n);
-    memset(room, 0xee, (size_t)n + 1);
-}
-
-/* Nothing is left of any transfer. */
-static void check_quiet(void)
-{
-    for (uint32_t i = 0; i < 3; i++) {
-        const struct rendezvous *r = &wire_protocols(i)->rendezvous;
-        assert_int_equal(r->budget_used, 0);
-        assert_true(list_empty(&r->sending) && list_empty(&r->backlog));
-        assert_int_equal(r->engine->n_waiting, 0);
-        assert_int_equal(wire_protocols(i)->coop.n_offers, 0);
-    }
-}
-
 static void check_lengths(void)
 {
     const MPI_Count lengths[] = {8193,      16385,         16400,     100001,
                                  GRANT - 1, GRANT,         GRANT + 1, 2 * GRANT + 7,
                                  3 * GRANT, 3 * GRANT + 1, 4 * GRANT, MOST};
 
-    for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        for (int early = 0; early < 2; early++) {
-            MPI_Status status;
-            MPI_Count n = lengths[i];
-            struct request *send = NULL, *recv = NULL;
-            fill(n);
-            if (early)
-                send = wire_isend(0, 1, 1, data, n);
-            wire_settle();
-            recv = wire_irecv(1, 0, 1, room, n);
-            if (!early)
-                send = wire_isend(0, 1, 1, data, n);
-            wire_settle();
-            assert_int_equal(wire_finish(0, send, MPI_STATUS_IGNORE), MPI_SUCCESS);
-            assert_int_equal(wire_finish(1, recv, &status), MPI_SUCCESS);
-            MPI_Count count;
-            mpi_get_elements(&status, datatype_from_handle(MPI_BYTE), &count);
-            assert_int_equal(count, n);
-            assert_memory_equal(room, data, (size_t)n);
-            assert_int_equal(room[n], 0xee);
-        }
-    }
-    check_quiet();
+    for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int early = 0; early < 2; early++)
+            wire_check_transfer(data, room, lengths[i], early);
 }
 
 static void test_lengths(void **state)
@@ -134,7 +94,7 @@ static void test_budget(void **state)
         wire_finish(1, recvs[i], MPI_STATUS_IGNORE);
         assert_memory_equal(in[i], out[i], EACH);
     }
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* No grant goes further than 1 MiB beyond what has come, nor beyond the end, and the next one comes
@@ -179,7 +139,7 @@ static void test_grants(void **state)
     wire_finish(0, send, MPI_STATUS_IGNORE);
     wire_finish(1, recv, MPI_STATUS_IGNORE);
     assert_memory_equal(room, data, (size_t)n);
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* The receiver's record says how far it is. */
@@ -259,7 +219,7 @@ static void test_late_packets(void **state)
     free(old[0]);
     free(old[1]);
     wire_hold(false);
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* Grants that take back, go beyond the end, or come from somebody else, and data beyond its grant
@@ -309,7 +269,7 @@ static void test_unbelievable(void **state)
     wire_finish(0, send, MPI_STATUS_IGNORE);
     wire_finish(1, recv, MPI_STATUS_IGNORE);
     assert_memory_equal(room, data, (size_t)n);
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* Beyond 4 GiB the offset of a packet needs its upper half. The message is one byte again and
@@ -380,7 +340,7 @@ static void test_gaps(void **state)
         mpi_type_free(&types[i][0]);
         mpi_type_free(&types[i][1]);
     }
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* A receive that is too short takes what it has room for, and the sender waits no longer. */
@@ -397,7 +357,7 @@ static void test_truncated(void **state)
         assert_memory_equal(room, data, (size_t)n);
         assert_int_equal(room[n], 0xee);
     }
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* A synchronous send is complete when its receive has the message, and no sooner. */
@@ -418,7 +378,7 @@ static void test_synchronous(void **state)
         wire_finish(1, recv, MPI_STATUS_IGNORE);
         assert_memory_equal(room, data, (size_t)lengths[i]);
     }
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* Numbers are given back: however many messages there were, no more than were under way at once are
@@ -436,7 +396,7 @@ static void test_numbers_come_back(void **state)
     }
     assert_int_equal(wire_protocols(0)->rendezvous.n_numbers, 1);
     assert_int_equal(wire_protocols(1)->rendezvous.n_numbers, 1);
-    check_quiet();
+    wire_check_quiet();
 }
 
 /* More transfers at once than the table of numbers begins with; each number is another one, none is
@@ -477,8 +437,8 @@ static void test_numbers(void **state)
 
 int main(void)
 {
-#define APART(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define NODE(name)  cmocka_unit_test_setup_teardown(name, set_up_node, tear_down)
+#define APART(name) cmocka_unit_test_setup_teardown(name, set_up, wire_tear_down)
+#define NODE(name)  cmocka_unit_test_setup_teardown(name, set_up_node, wire_tear_down)
     const struct CMUnitTest tests[] = {
         APART(test_lengths),
         NODE(test_lengths),

@@ -86,4 +86,14 @@ struct request *wire_irecv(uint32_t at, int from, int tag, void *room, MPI_Count
 /* The request is complete: ends it and returns the error; the status may be MPI_STATUS_IGNORE. */
 int wire_finish(uint32_t rank, struct request *r, MPI_Status *status);
 
+/* Bytes that differ from their neighbours and from those of another seed. */
+void wire_fill(unsigned char *data, MPI_Count n, int seed);
+/* n bytes of `data` are sent from rank 0 to rank 1, `early` before their receive, and arrive in
+ * `room`, which is one byte longer. Then nothing is left of them. */
+void wire_check_transfer(unsigned char *data, unsigned char *room, MPI_Count n, bool early);
+/* No rank keeps anything of any transfer. */
+void wire_check_quiet(void);
+/* For cmocka: wire_stop. */
+int wire_tear_down(void **state);
+
 #endif
