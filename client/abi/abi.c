@@ -39,18 +39,6 @@ static int put_facts(struct info *info, const struct fact *facts, size_t n)
     return MPI_SUCCESS;
 }
 
-/* Publishes the info object, or frees it when something went wrong. */
-static int finish(int err, struct info *info, struct info **ret_info)
-{
-    if (!err)
-        err = info_publish(info);
-    if (err)
-        info_free(info);
-    else
-        *ret_info = info;
-    return err;
-}
-
 int mpi_abi_get_info(struct info **ret_info)
 {
     static const struct fact facts[] = {
@@ -67,7 +55,7 @@ int mpi_abi_get_info(struct info **ret_info)
     if (err)
         return err;
     err = put_facts(info, facts, sizeof(facts) / sizeof(facts[0]));
-    return finish(err, info, ret_info);
+    return info_publish(err, info, ret_info);
 }
 
 int mpi_abi_get_fortran_info(struct info **ret_info)
@@ -117,7 +105,7 @@ int mpi_abi_get_fortran_info(struct info **ret_info)
         snprintf(key, sizeof(key), "mpi_%s_supported", optional[i].name);
         err = info_put(info, key, datatype_from_handle(optional[i].type) ? "true" : "false");
     }
-    return finish(err, info, ret_info);
+    return info_publish(err, info, ret_info);
 }
 
 int mpi_abi_set_fortran_info(struct info *info)

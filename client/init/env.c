@@ -245,13 +245,7 @@ int mpi_info_create_env(int argc, char *argv[], struct info **ret_info)
         err = fill_info(info, command);
     else if (command)
         err = info_put(info, "command", command);
-    if (!err)
-        err = info_publish(info);
-    if (err)
-        info_free(info);
-    else
-        *ret_info = info;
-    return err;
+    return info_publish(err, info, ret_info);
 }
 
 /* The resource types by which MPI_Comm_split_type can split here (MPI-5.0 section 11.2.1); "true":
@@ -266,11 +260,5 @@ int mpi_get_hw_resource_info(struct info **ret_hw_info)
         if (hardware_has(type))
             err = info_put(info, hardware_uri(type),
                            hardware_place(type) == HARDWARE_NONE ? "false" : "true");
-    if (!err)
-        err = info_publish(info);
-    if (err)
-        info_free(info);
-    else
-        *ret_hw_info = info;
-    return err;
+    return info_publish(err, info, ret_hw_info);
 }

@@ -99,13 +99,7 @@ static int publish_pairs(const char *const *pairs, struct info **ret_info)
         return err;
     for (; !err && *pairs; pairs += 2)
         err = info_put(info, pairs[0], pairs[1]);
-    if (!err)
-        err = info_publish(info);
-    if (err)
-        info_free(info);
-    else
-        *ret_info = info;
-    return err;
+    return info_publish(err, info, ret_info);
 }
 
 int mpi_session_get_info(struct session *session, struct info **ret_info_used)

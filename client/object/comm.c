@@ -199,12 +199,7 @@ int mpi_comm_get_info(struct comm *comm, struct info **ret_info_used)
 {
     struct info *copy;
     int err = info_copy(comm->info, &copy);
-    if (!err)
-        err = info_publish(copy);
-    if (err)
-        return err;
-    *ret_info_used = copy;
-    return MPI_SUCCESS;
+    return err ? err : info_publish(MPI_SUCCESS, copy, ret_info_used);
 }
 
 int mpi_comm_free(struct comm **comm)

@@ -120,10 +120,15 @@ int info_copy(const struct info *from, struct info **ret_info)
     return err;
 }
 
-int info_publish(struct info *info)
+int info_publish(int err, struct info *info, struct info **ret_info)
 {
-    return handle_new(&info->obj) ? MPI_SUCCESS
-                                  : err_set(MPI_ERR_NO_MEM, "no handle is left for an info object");
+    if (!err && !handle_new(&info->obj))
+        err = err_set(MPI_ERR_NO_MEM, "no handle is left for an info object");
+    if (err)
+        info_free(info);
+    else
+        *ret_info = info;
+    return err;
 }
 
 /* ---- MPI functions ---- */
@@ -147,28 +152,18 @@ static int strip_key(const char *key, char into[MPI_MAX_INFO_KEY])
     return MPI_SUCCESS;
 }
 
-static int hand_out(struct info *info, struct info **ret_info)
-{
-    int err = info_publish(info);
-    if (err)
-        info_free(info);
-    else
-        *ret_info = info;
-    return err;
-}
-
 int mpi_info_create(struct info **ret_info)
 {
     struct info *info;
     int err = info_new(&info);
-    return err ? err : hand_out(info, ret_info);
+    return err ? err : info_publish(MPI_SUCCESS, info, ret_info);
 }
 
 int mpi_info_dup(struct info *info, struct info **ret_newinfo)
 {
     struct info *copy;
     int err = info_copy(info, &copy);
-    return err ? err : hand_out(copy, ret_newinfo);
+    return err ? err : info_publish(MPI_SUCCESS, copy, ret_newinfo);
 }
 
 int mpi_info_free(struct info **info)

@@ -31,6 +31,8 @@ void info_free(struct info *info);                              /* NULL is fine 
 const char *info_get(const struct info *info,
                      const char *key); /* NULL where not set or info is NULL */
 int info_put(struct info *info, const char *key, const char *value);
-int info_publish(struct info *info); /* gives it a user handle */
+/* Gives a user handle to an object whose filling ended with `err`; where anything failed, frees it.
+ * Returns the first error. */
+int info_publish(int err, struct info *info, struct info **ret_info);
 
 #endif
