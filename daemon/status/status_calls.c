@@ -26,6 +26,23 @@ static void calls_clean(char *text, size_t room)
             *p = '?';
 }
 
+typedef uint64_t __attribute__((may_alias)) calls_word;
+static_assert(sizeof(struct calls_record) % sizeof(calls_word) == 0 &&
+                  sizeof(struct calls_comm) % sizeof(calls_word) == 0,
+              "copied word by word");
+
+/* Copies what a rank may write meanwhile, with acquire loads: what is loaded after the copy, the
+ * second look at the entry's state, was not loaded before it. */
+static void calls_copy(void *to, const void *shared, size_t n_bytes)
+{
+    const calls_word *from = shared;
+
+    for (size_t i = 0; i < n_bytes / sizeof *from; i++) {
+        calls_word word = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+        memcpy((char *)to + i * sizeof word, &word, sizeof word);
+    }
+}
+
 /* Consistent copies. False: free, or changing; a mixture of two entries of one state is possible,
  * which only a display sees. */
 static bool calls_read_record(const struct calls_record *shared, struct calls_record *copy)
@@ -35,9 +52,7 @@ static bool calls_read_record(const struct calls_record *shared, struct calls_re
 
     if (before == CALLS_FREE || before >= CALLS_N_STATES)
         return false;
-    memcpy(copy, shared, sizeof *copy);
-    /* The copy comes before the second look. */
-    atomic_thread_fence(memory_order_acquire);
+    calls_copy(copy, shared, sizeof *copy);
     if (atomic_load_explicit(&shared->state, memory_order_relaxed) != before)
         return false;
     atomic_store_explicit(&copy->state, before, memory_order_relaxed);
@@ -52,9 +67,7 @@ static bool calls_read_comm(const struct calls_comm *shared, struct calls_comm *
     /* acquire: pairs with the release of the rank's last store. */
     if (atomic_load_explicit(&shared->state, memory_order_acquire) != 1)
         return false;
-    memcpy(copy, shared, sizeof *copy);
-    /* As above. */
-    atomic_thread_fence(memory_order_acquire);
+    calls_copy(copy, shared, sizeof *copy);
     if (atomic_load_explicit(&shared->state, memory_order_relaxed) != 1)
         return false;
     calls_clean(copy->name, sizeof copy->name);

@@ -161,7 +161,6 @@ static bool board_read_record(const struct queue_record *shared, struct queue_re
     /* The acquire loads above keep this one after them. A record that was freed and taken again in
      * between in the same state is still a record of this rank; the copy may then mix two of them,
      * which only a display sees. */
-    atomic_thread_fence(memory_order_acquire);
     uint32_t after = atomic_load_explicit(&shared->state, memory_order_relaxed);
     atomic_store_explicit(&copy->state, before, memory_order_relaxed);
     return before == after;
