@@ -39,14 +39,15 @@ COLL_CHOICE = COLL_FAMILY + ['client/coll/topology/', 'client/coll/algorithms/al
 COLL_INTER = COLL_HIERARCHY + ['client/coll/inter/']
 CLIENT_UPPER = CLIENT_COLL + ['client/comm/', 'client/rma/', 'client/io/']
 CLIENT_TOP = CLIENT_UPPER + ['client/topo/', 'client/tool/', 'client/init/']
-DAEMON_NET = ['base/', 'proto/', 'daemon/net/']
+DAEMON_SEAL = ['base/', 'daemon/seal/']
+DAEMON_NET = DAEMON_SEAL + ['proto/', 'daemon/net/']
 DAEMON_FLOW = ['base/', 'proto/', 'daemon/flow/']
 DAEMON_PORT = DAEMON_NET + ['daemon/port/']
 DAEMON_CHANNEL = DAEMON_PORT + DAEMON_FLOW + ['daemon/channel/']
 # Of the channels the control plane sees what is theirs to show: making them, commands and events, counters. Its rooms stand on one
 # another: routing, cluster, jobs, status, control. Nothing but control and main sees the whole node.
 DAEMON_ROUTING = ['base/', 'proto/', 'daemon/routing/']
-DAEMON_CLUSTER = DAEMON_ROUTING + ['daemon/config', 'daemon/channel/channel', 'daemon/port/cmd', 'daemon/port/count',
+DAEMON_CLUSTER = DAEMON_ROUTING + DAEMON_SEAL + ['daemon/config', 'daemon/channel/channel', 'daemon/port/cmd', 'daemon/port/count',
                   'daemon/net/net', 'daemon/cluster/']
 DAEMON_JOBS = DAEMON_CLUSTER + ['daemon/jobs/']
 DAEMON_STATUS = DAEMON_JOBS + ['daemon/status/']
@@ -71,6 +72,7 @@ MAY_INCLUDE = {
     'daemon/jobs/': DAEMON_JOBS,
     'daemon/status/': DAEMON_STATUS,
     'daemon/control/': DAEMON_CONTROL,
+    'daemon/seal/': DAEMON_SEAL,
     'daemon/net/': DAEMON_NET,
     'daemon/flow/': DAEMON_FLOW,
     'daemon/port/': DAEMON_PORT,
@@ -110,7 +112,7 @@ MAY_INCLUDE = {
     'client/fortran/': ['client/fortran/'],
 }
 
-MAY_INCLUDE |= ladder('daemon/net/', ['base/', 'proto/'], ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_stream', 'net_tcp',
+MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'], ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_stream', 'net_tcp',
                                                           'net_ofi', 'net_frag', 'net_fault', 'net_drivers'])
 MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way', 'relay'])
 MAY_INCLUDE |= ladder('daemon/channel/', DAEMON_PORT + DAEMON_FLOW, ['job_table', 'ack', 'delivery', 'send', 'backlog', 'tx', 'rx', 'attach',
@@ -141,7 +143,7 @@ HOMES = {
 # halves of the TCP driver (tcp.h) call each other: the stream tells of a greeting that it finds in the middle of its bytes.
 # In daemon/jobs job_tables is a part of job that has a file of its own: it fills the struct that job.h has.
 ONE_WAY = ['client/client', 'client/transport/', 'client/lock/', 'client/process/', 'client/object/', 'client/progress/', 'client/p2p/',
-           'client/comm/', 'client/init/', 'client/topo/', 'client/fortran/', 'daemon/flow/', 'daemon/routing/', 'daemon/cluster/',
+           'client/comm/', 'client/init/', 'client/topo/', 'client/fortran/', 'daemon/flow/', 'daemon/seal/', 'daemon/routing/', 'daemon/cluster/',
            'daemon/status/', 'daemon/spawner/', 'launcher/cli/', 'launcher/mpiexec/', 'launcher/motetctl/', 'proto/', 'base/']
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
