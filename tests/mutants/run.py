@@ -17,37 +17,23 @@ import os
 import pathlib
 import queue
 import random
+import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
 
 import mutant as lists
+from process import end_all_on_signals, run
 
 DEMANDED_PERCENT = 95
 SKIPPED = 77  # exit code of a test that cannot run here
 SHORTEST_LIMIT_S = 20  # for a test that is over at once: the machine may be busy
 SLOWER = 8  # a mutated test that takes so many times longer than the healthy one hangs
 BUILD_LIMIT_S = 1800
+BEGIN, END = '<!-- mutants: written by tests/mutants/run.py --write -->', '<!-- mutants: end -->'
 PYTEST = ['/usr/bin/python3', '-m', 'pytest', '-q', '-x', '-p', 'no:cacheprovider']
-
-
-def run(command, limit_s, **options):
-    """Exit code and output of a command; the code is None when its time was over. Everything that it started is ended."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-                          text=True, errors='replace', **options) as process:
-        try:
-            output, _ = process.communicate(timeout=limit_s)
-            return process.returncode, output
-        except subprocess.TimeoutExpired:
-            return None, ''
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
 
 def read_tests(build):
@@ -135,7 +121,6 @@ class Tree:
         environment = dict(os.environ, CCACHE_BASEDIR=str(self.folder), CCACHE_NOHASHDIR='1')
         return run(['ninja', '-C', str(self.build), *targets], BUILD_LIMIT_S, env=environment)
 
-
     def make(self, test):
         """Builds what a test needs. Returns what the compiler said if that fails."""
         if test.startswith('pytest:'):
@@ -203,11 +188,14 @@ class Tree:
 
 
 class Report:
-    """Prints from all threads, and counts."""
+    """Prints from all threads, counts, and keeps the verdicts in a file, if there is to be one, so that a long run may be done in parts."""
 
-    def __init__(self):
+    def __init__(self, path=None):
         self.lock = threading.Lock()
-        self.verdicts = {}
+        self.path = path
+        self.verdicts = {}  # id -> (area, verdict, detail)
+        if path and path.is_file():
+            self.verdicts = {name: tuple(entry) for name, entry in json.loads(path.read_text(encoding='utf-8')).items()}
 
     def say(self, text):
         with self.lock:
@@ -216,25 +204,38 @@ class Report:
     def add(self, mutant, verdict, detail, seconds):
         if verdict == 'SURVIVED' and mutant.survives:
             verdict, detail = 'survives', mutant.survives
-        self.verdicts[mutant.id] = (mutant.area, verdict)
+        with self.lock:
+            self.verdicts[mutant.id] = (mutant.area, verdict, detail)
+            if self.path:
+                fresh = self.path.with_suffix('.new')
+                fresh.write_text(json.dumps(self.verdicts, indent=1), encoding='utf-8')
+                fresh.rename(self.path)
         self.say(f'{mutant.id:40} {verdict:14} {detail}  ({seconds:.0f} s)')
 
-    def table(self):
-        """The table and the exit code."""
+    def table(self, mutants):
+        """The lines of a Markdown table of these bugs, and whether enough of them are caught."""
         areas = collections.defaultdict(collections.Counter)
-        for area, verdict in self.verdicts.values():
-            areas[area][verdict] += 1
-            areas['all'][verdict] += 1
-        print(f'\n{"area":16}{"bugs":>6}{"caught":>8}{"percent":>9}{"survived":>10}{"invalid":>9}')
+        for mutant in mutants:
+            for area in (mutant.area, 'all'):
+                areas[area][self.verdicts[mutant.id][1]] += 1
+        lines = ['| area | bugs | caught | percent | survived | invalid |', '| --- | ---: | ---: | ---: | ---: | ---: |']
         for area in sorted(areas, key=lambda name: (name == 'all', name)):
             counts = areas[area]
-            total = counts.total()
-            invalid = counts['does not apply'] + counts['does not build']
-            print(f'{area:16}{total:6}{counts["caught"]:8}{100 * counts["caught"] / total:8.1f}%'
-                  f'{counts["SURVIVED"] + counts["survives"]:10}{invalid:9}')
+            lines.append(f'| {area} | {counts.total()} | {counts["caught"]} | {100 * counts["caught"] / counts.total():.1f} | '
+                         f'{counts["SURVIVED"] + counts["survives"]} | {counts["does not apply"] + counts["does not build"]} |')
         counts = areas['all']
         invalid = counts['does not apply'] + counts['does not build']
-        return 1 if invalid or 100 * counts['caught'] < DEMANDED_PERCENT * counts.total() else 0
+        return lines, not invalid and 100 * counts['caught'] >= DEMANDED_PERCENT * counts.total()
+
+
+def write_table(lines):
+    """Puts the table into doc/testing.md."""
+    path = lists.ROOT / 'doc' / 'testing.md'
+    text = path.read_text(encoding='utf-8')
+    fresh, n = re.subn(f'{re.escape(BEGIN)}.*?{re.escape(END)}', lambda _: '\n'.join([BEGIN, *lines, END]), text, flags=re.DOTALL)
+    if n != 1:
+        sys.exit(f'run.py: {path} has no place for the table')
+    path.write_text(fresh, encoding='utf-8')
 
 
 def work(tree, todo, report):
@@ -268,6 +269,8 @@ def main():
     parser.add_argument('--seed', type=int, default=int(time.time()), help='which ones; printed')
     parser.add_argument('--jobs', type=int, default=1, help='so many copies at once')
     parser.add_argument('--build', default=str(lists.ROOT / 'build' / 'mutants'), metavar='DIR', help='where the copies are built')
+    parser.add_argument('--results', type=pathlib.Path, metavar='FILE', help='keep verdicts there; bugs that have one are not tried again')
+    parser.add_argument('--write', action='store_true', help='put the table into doc/testing.md')
     parser.add_argument('--list', action='store_true', help='show the entries and end')
     parser.add_argument('--check', action='store_true', help='only see that every entry fits the sources')
     parser.add_argument('--names', metavar='BUILD', help="with --check: that the tests it names are among those of this build folder")
@@ -287,19 +290,26 @@ def main():
         sys.exit(f'run.py: {error}')
     if args.sample:
         print(f'--sample {args.sample} --seed {args.seed}')
-    report, todo = Report(), queue.Queue()
-    for mutant in mutants:
+    report, todo = Report(args.results), queue.Queue()
+    untried = [mutant for mutant in mutants if mutant.id not in report.verdicts]
+    for mutant in untried:
         todo.put(mutant)
+    end_all_on_signals()
     workers = [threading.Thread(target=work, args=(Tree(pathlib.Path(args.build).resolve() / str(n), report.say), todo, report))
-               for n in range(min(args.jobs, len(mutants)))]
+               for n in range(min(args.jobs, len(untried)))]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    if len(report.verdicts) < len(mutants) or not mutants:
-        print(f'run.py: {len(mutants) - len(report.verdicts)} of {len(mutants)} were not tried')
+    n_untried = sum(mutant.id not in report.verdicts for mutant in mutants)
+    if n_untried or not mutants:
+        print(f'run.py: {n_untried} of {len(mutants)} were not tried')
         return 1
-    return report.table()
+    lines, good = report.table(mutants)
+    print('\n'.join(['', *lines]))
+    if args.write:
+        write_table(lines)
+    return 0 if good else 1
 
 
 if __name__ == '__main__':

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "client/abi/semantics.h"
-#include "tests/p2p/wire.h"
+#include "tests/p2p/wire_check.h"
 
 #define MOST (2 << 20)
 

@@ -11,7 +11,7 @@
 
 #include "client/abi/semantics.h"
 #include "client/progress/status.h"
-#include "tests/p2p/wire.h"
+#include "tests/p2p/wire_check.h"
 
 #define BYTES 1200
 

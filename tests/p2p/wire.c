@@ -483,54 +483,14 @@ int wire_finish(uint32_t rank, struct request *r, MPI_Status *status)
     return request_finish(r, status);
 }
 
-void wire_fill(unsigned char *data, MPI_Count n, int seed)
-{
-    for (MPI_Count i = 0; i < n; i++)
-        data[i] = (unsigned char)(i * 7 + i / 253 + seed * 31);
-}
-
-void wire_check_transfer(unsigned char *data, unsigned char *room, MPI_Count n, bool early)
-{
-    struct request *send = NULL, *recv = NULL;
-    MPI_Status status;
-    MPI_Count count;
-
-    wire_fill(data, n, (int)n);
-    memset(room, 0xee, (size_t)n + 1);
-    if (early)
-        send = wire_isend(0, 1, 1, data, n);
-    wire_settle();
-    recv = wire_irecv(1, 0, 1, room, n);
-    if (!early)
-        send = wire_isend(0, 1, 1, data, n);
-    wire_settle();
-    assert_int_equal(wire_finish(0, send, MPI_STATUS_IGNORE), MPI_SUCCESS);
-    assert_int_equal(wire_finish(1, recv, &status), MPI_SUCCESS);
-    mpi_get_elements(&status, datatype_from_handle(MPI_BYTE), &count);
-    assert_int_equal(count, n);
-    assert_memory_equal(room, data, (size_t)n);
-    assert_int_equal(room[n], 0xee);
-    wire_check_quiet();
-    for (uint32_t i = 0; i < wire.n_ranks; i++)
-        assert_true(wire_protocols(i)->rendezvous.n_numbers <= 1);
-}
-
-void wire_check_quiet(void)
-{
-    for (uint32_t i = 0; i < wire.n_ranks; i++) {
-        const struct protocols *p = wire_protocols(i);
-        assert_int_equal(p->engine.n_waiting, 0);
-        assert_int_equal(p->rendezvous.budget_used, 0);
-        assert_true(list_empty(&p->rendezvous.sending) && list_empty(&p->rendezvous.backlog));
-        assert_int_equal(p->coop.n_offers, 0);
-        assert_int_equal(p->coop.n_joining, 0);
-        assert_true(list_empty(&p->coop.offers) && list_empty(&p->coop.joining));
-    }
-}
-
 int wire_tear_down(void **state)
 {
     (void)state;
     wire_stop();
     return 0;
+}
+
+uint32_t wire_n_ranks(void)
+{
+    return wire.n_ranks;
 }

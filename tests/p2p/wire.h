@@ -37,6 +37,7 @@ void wire_start(uint32_t n_ranks, const uint32_t *nodes);
 /* Ends them. What still flies is lost. */
 void wire_stop(void);
 
+uint32_t wire_n_ranks(void);
 /* Gives this rank the turn; returns its MPI_COMM_WORLD. */
 struct comm *wire_as(uint32_t rank);
 struct engine *wire_engine(uint32_t rank);
@@ -86,13 +87,6 @@ struct request *wire_irecv(uint32_t at, int from, int tag, void *room, MPI_Count
 /* The request is complete: ends it and returns the error; the status may be MPI_STATUS_IGNORE. */
 int wire_finish(uint32_t rank, struct request *r, MPI_Status *status);
 
-/* Bytes that differ from their neighbours and from those of another seed. */
-void wire_fill(unsigned char *data, MPI_Count n, int seed);
-/* n bytes of `data` are sent from rank 0 to rank 1, `early` before their receive, and arrive in
- * `room`, which is one byte longer. Then nothing is left of them. */
-void wire_check_transfer(unsigned char *data, unsigned char *room, MPI_Count n, bool early);
-/* No rank keeps anything of any transfer. */
-void wire_check_quiet(void);
 /* For cmocka: wire_stop. */
 int wire_tear_down(void **state);
 
