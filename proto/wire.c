@@ -66,8 +66,8 @@ int wire_verify(const struct wire_header *h, size_t n_bytes)
         return WIRE_E_VERSION;
     if (h->check != header_check(h))
         return WIRE_E_CHECK;
-    if (h->type < WIRE_DATA || h->type > WIRE_REFUSE || h->reserved0 || h->reserved1 ||
-        h->reserved2)
+    if (h->type < WIRE_DATA || h->type > WIRE_REFUSE || h->flow_class >= WIRE_CLASSES ||
+        h->reserved1 || h->reserved2)
         return WIRE_E_TYPE;
     if (h->len != n_bytes - sizeof *h)
         return WIRE_E_LENGTH;
@@ -80,7 +80,8 @@ const char *wire_error(int condition)
                                         [WIRE_E_MAGIC] = "wrong magic number",
                                         [WIRE_E_VERSION] = "unknown version",
                                         [WIRE_E_CHECK] = "header check sum does not fit",
-                                        [WIRE_E_TYPE] = "unknown type or reserved bits set",
+                                        [WIRE_E_TYPE] =
+                                            "unknown type or class, or reserved bits set",
                                         [WIRE_E_LENGTH] = "length does not fit"};
 
     return condition > 0 && condition < (int)(sizeof texts / sizeof *texts) ? texts[condition]

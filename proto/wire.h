@@ -3,10 +3,14 @@
  * The packet: what one channel thread sends to another, over any network and through any number of
  * gateways. Little endian. Document: doc/wire.md, changed together with this file.
  *
- * A *flow* is the numbered stream from one channel of a source node (`src_node`, `src_epoch`,
- * `flow_channel`) to one destination node, whatever way its packets take. The destination
- * acknowledges cumulatively and selectively; what is not acknowledged is sent again, over the way
- * that the hop table names then.
+ * A *flow* is the numbered stream of one class from one channel of a source node (`src_node`,
+ * `src_epoch`, `flow_channel`, `flow_class`) to one destination node, whatever way its packets
+ * take. The destination acknowledges cumulatively and selectively; what is not acknowledged is sent
+ * again, over the way that the hop table names then.
+ *
+ * Quick packets go in front of bulk ones wherever packets wait. Each class has numbers and a window
+ * of its own, so that overtaking between them is no loss, and neither waits for the other's
+ * window.
  */
 #pragma once
 
@@ -15,7 +19,7 @@
 #include <stdint.h>
 
 #define WIRE_MAGIC   0x4d54u /* "TM" on the wire, read as a number "MT" */
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 /* A packet is dropped after this many forwardings: routes may loop for a moment while topology
  * changes spread. */
 #define WIRE_MAX_HOPS 16u
@@ -33,6 +37,15 @@ enum wire_type {
                       * message again later under another one */
 };
 
+/* Class of a packet, by which it takes its place in queues. */
+enum wire_class {
+    WIRE_QUICK = 0, /* short messages, control between ranks and between daemons */
+    WIRE_BULK = 1,
+    WIRE_CLASSES
+};
+/* A message of up to so many bytes is quick. */
+#define WIRE_QUICK_BYTES 1024u
+
 /* Packet flags. */
 /* set by any node whose queue for the next hop is above its mark (RFC 3168 in spirit) */
 #define WIRE_F_CONGESTED 0x01
@@ -47,10 +60,11 @@ struct wire_header {
     uint8_t type;      /* enum wire_type */
     uint8_t hops_left; /* set to WIRE_MAX_HOPS by the source, decremented by gateways */
     uint8_t
-        flow_channel;  /* channel index at the source that owns the flow; the ack returns to it */
-    uint8_t flags;     /* WIRE_F_* */
-    uint8_t reserved0; /* 0 */
-    uint32_t src_node; /* node ids; checked against the hop table */
+        flow_channel;   /* channel index at the source that owns the flow; the ack returns to it */
+    uint8_t flags;      /* WIRE_F_* */
+    uint8_t flow_class; /* enum wire_class; DATA: the class of the flow; ACK, RESET, REFUSE: that of
+                           the flow which they speak of; PROBE, ECHO: by which queues they go */
+    uint32_t src_node;  /* node ids; checked against the hop table */
     uint32_t dst_node;
     uint32_t src_epoch; /* incarnation of the source daemon */
     uint32_t dst_epoch; /* incarnation the source believes the destination to have; a mismatch is
@@ -95,11 +109,20 @@ struct wire_ack {
 };
 static_assert(sizeof(struct wire_ack) == 80, "wire ack");
 
+/* The class in which this packet takes its place in queues: what daemons say of flows is quick. */
+static inline enum wire_class wire_class(const struct wire_header *h)
+{
+    return h->flow_class != WIRE_QUICK && h->type != WIRE_ACK && h->type != WIRE_RESET &&
+                   h->type != WIRE_REFUSE
+               ? WIRE_BULK
+               : WIRE_QUICK;
+}
+
 /* Computes and stores `check`. */
 void wire_seal(struct wire_header *h);
 
-/* Checks magic, version, check sum, reserved fields, type and that len fits n_bytes (header and
- * payload as received). Returns 0, or the reason as one of the positive conditions below. */
+/* Checks magic, version, check sum, reserved fields, type, class and that len fits n_bytes (header
+ * and payload as received). Returns 0, or the reason as one of the positive conditions below. */
 enum { WIRE_E_SHORT = 1, WIRE_E_MAGIC, WIRE_E_VERSION, WIRE_E_CHECK, WIRE_E_TYPE, WIRE_E_LENGTH };
 int wire_verify(const struct wire_header *h, size_t n_bytes);
 const char *wire_error(int condition);

@@ -12,7 +12,7 @@
 /* At most one stop in this time per flow. */
 #define STOP_NS CLOCK_NS_PER_MS
 
-#define ACK_FLOWS ((size_t)HOP_MAX_NODES * HOP_MAX_CHANNELS)
+#define ACK_FLOWS ((size_t)HOP_MAX_NODES * HOP_MAX_CHANNELS * WIRE_CLASSES)
 
 enum { ACK_NONE, ACK_WAITING, ACK_URGENT };
 
@@ -36,9 +36,11 @@ void ack_deinit(struct acks *acks)
 
 struct flow_in *ack_flow(struct acks *acks, uint32_t slot, const struct wire_header *h)
 {
-    struct flow_in *in = &acks->table[slot * HOP_MAX_CHANNELS + h->flow_channel];
+    struct flow_in *in =
+        &acks->table[(slot * HOP_MAX_CHANNELS + h->flow_channel) * WIRE_CLASSES + h->flow_class];
 
-    assert(slot < HOP_MAX_NODES && h->flow_channel < HOP_MAX_CHANNELS);
+    assert(slot < HOP_MAX_NODES && h->flow_channel < HOP_MAX_CHANNELS &&
+           h->flow_class < WIRE_CLASSES);
     if (in->rx.src_epoch != h->src_epoch) {
         if (in->ack.next == NULL)
             list_init(&in->ack);
@@ -46,6 +48,7 @@ struct flow_in *ack_flow(struct acks *acks, uint32_t slot, const struct wire_hea
         flow_rx_init(&in->rx, h->src_epoch);
         in->slot = (uint16_t)slot;
         in->flow_channel = h->flow_channel;
+        in->flow_class = h->flow_class;
         in->ack_state = ACK_NONE;
     }
     return in;
@@ -75,6 +78,7 @@ static void ack_send_one(struct acks *acks, struct flow_in *in)
     struct wire_header *h = port_header(acks->port, block);
     uint32_t n_bytes = (uint32_t)offsetof(struct wire_ack, selective) + 8 * n_words;
     h->flow_channel = in->flow_channel;
+    h->flow_class = in->flow_class;
     h->dst_epoch = in->rx.src_epoch;
     h->job = in->stop_job;
     h->dst_rank = in->stop_rank;
@@ -157,6 +161,7 @@ void ack_refuse(struct acks *acks, const struct flow_in *in, const struct wire_h
         return;
     struct wire_header *note = port_header(acks->port, block);
     note->flow_channel = in->flow_channel;
+    note->flow_class = in->flow_class;
     note->dst_epoch = in->rx.src_epoch;
     note->seq = h->seq;
     note->job = h->job;
@@ -179,6 +184,7 @@ void ack_reset(struct acks *acks, uint32_t slot, const struct wire_header *h)
     acks->reset_ns = acks->port->now_ns + RESET_NS;
     struct wire_header *note = port_header(acks->port, block);
     note->flow_channel = h->flow_channel;
+    note->flow_class = h->flow_class;
     note->dst_epoch = h->src_epoch;
     ack_send(acks, block, 0, way);
 }

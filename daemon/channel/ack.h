@@ -16,6 +16,7 @@ struct flow_in {
     struct list ack; /* in acks.urgent or acks.waiting */
     uint16_t slot;
     uint8_t flow_channel;
+    uint8_t flow_class;
     uint8_t ack_state;  /* 0 none, 1 waiting, 2 urgent */
     uint32_t stop_rank; /* to be told to the source with the next acknowledgement: that this rank
                            does not drain, */
@@ -28,7 +29,7 @@ struct acks {
     struct port *port;
     struct links *links;
     uint64_t delay_ns;
-    struct flow_in *table; /* [slot * HOP_MAX_CHANNELS + flow channel] */
+    struct flow_in *table; /* [(slot * HOP_MAX_CHANNELS + flow channel) * WIRE_CLASSES + class] */
     struct list urgent, waiting;
     uint64_t reset_ns; /* no reset is sent before */
 };

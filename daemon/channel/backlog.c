@@ -8,6 +8,8 @@
 #define RETRY_NS CLOCK_NS_PER_MS
 /* Packets kept for a node to which there is no way now. */
 #define STRANDED_MAX 32u
+/* Neither class gets the last eighth of the blocks that flows may keep: it is the other one's. */
+#define CLASS_KEEPS 8u
 
 void backlog_init(struct backlog *b, struct sender *sender, uint32_t blocks_max)
 {
@@ -56,17 +58,19 @@ static uint32_t *backlog_count_of(const struct backlog_queue *q, const struct wi
 
 /* As backlog_admit, whatever waits already. */
 static int backlog_may_go(struct backlog *b, const struct channel_job *job, uint32_t rank,
-                          struct flow **ret_flow)
+                          enum wire_class cls, struct flow **ret_flow)
 {
     const struct pool *pool = &b->port->pool;
-    struct flow *f = send_flow(b->sender, job_table_slot(job, rank));
+    struct flow *f = send_flow(b->sender, job_table_slot(job, rank), cls);
+    uint32_t blocks_max = 2 * b->blocks_max;
 
     /* A node that cannot be reached must not take the blocks that others need. */
     if (f->no_route_ns != 0 && flow_tx_pending(&f->tx) >= STRANDED_MAX)
         return BACKLOG_E_CLOSED;
     if (!send_has_room(b->sender, f) ||
+        b->sender->n_pending[cls] >= blocks_max - blocks_max / CLASS_KEEPS ||
         pool->n_use[BLOCK_FLOW] + pool->n_use[BLOCK_ORPHAN] + b->n_waiting + b->n_refused >=
-            2 * b->blocks_max)
+            blocks_max)
         return BACKLOG_E_BLOCKED;
     if (b->credit.n > 0 && !credit_take(&b->credit, job->config.job, rank, b->port->now_ns))
         return BACKLOG_E_CLOSED;
@@ -75,11 +79,11 @@ static int backlog_may_go(struct backlog *b, const struct channel_job *job, uint
 }
 
 int backlog_admit(struct backlog *b, const struct channel_job *job, uint32_t rank,
-                  struct flow **ret_flow)
+                  enum wire_class cls, struct flow **ret_flow)
 {
     if (b->n_queues > 0 && backlog_find(b, job, rank))
         return BACKLOG_E_CLOSED;
-    return backlog_may_go(b, job, rank, ret_flow);
+    return backlog_may_go(b, job, rank, cls, ret_flow);
 }
 
 int backlog_add(struct backlog *b, struct channel_job *job, const struct wire_header *h,
@@ -131,7 +135,7 @@ void backlog_on_refuse(struct backlog *b, uint32_t src_slot, const struct wire_h
     struct channel_job *job = job_table_find(b->jobs, h->job);
     if (!job) {
         /* Nobody waits for it any more. */
-        uint32_t block = send_take_back(b->sender, src_slot, h->seq);
+        uint32_t block = send_take_back(b->sender, src_slot, h);
         if (block != BLOCK_NONE)
             pool_give(&b->port->pool, block);
         return;
@@ -139,7 +143,7 @@ void backlog_on_refuse(struct backlog *b, uint32_t src_slot, const struct wire_h
     struct backlog_queue *q = backlog_open(b, job, h->dst_rank);
     if (!q || !credit_refuse(&b->credit, h->job, h->dst_rank, b->port->now_ns))
         return;
-    uint32_t block = send_take_back(b->sender, src_slot, h->seq);
+    uint32_t block = send_take_back(b->sender, src_slot, h);
     if (block == BLOCK_NONE) {
         credit_drop_refused(&b->credit, h->job, h->dst_rank);
         return;
@@ -153,7 +157,9 @@ void backlog_on_refuse(struct backlog *b, uint32_t src_slot, const struct wire_h
 /* Sends the first refused message of the queue again; false: not now. */
 static bool backlog_send_refused(struct backlog *b, struct backlog_queue *q)
 {
-    struct flow *f = send_flow(b->sender, job_table_slot(q->job, q->rank));
+    const struct wire_header *h = record_queue_first(&q->refused, b->port->arena);
+    struct flow *f =
+        send_flow(b->sender, job_table_slot(q->job, q->rank), port_class(b->port, h->len));
 
     if (f->no_route_ns != 0 || flow_tx_room(&f->tx) == 0 ||
         !credit_take_refused(&b->credit, q->job->config.job, q->rank, b->port->now_ns))
@@ -173,7 +179,7 @@ static bool backlog_send_waiting(struct backlog *b, struct backlog_queue *q)
     const struct wire_header *h = record_queue_first(&q->waiting, arena);
     struct flow *f;
 
-    if (backlog_may_go(b, q->job, q->rank, &f) != 0)
+    if (backlog_may_go(b, q->job, q->rank, port_class(b->port, h->len), &f) != 0)
         return false;
     uint32_t block = pool_take(&b->port->pool, BLOCK_FLOW);
     memcpy(arena_at(arena, block), h, sizeof *h + h->len);

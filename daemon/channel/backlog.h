@@ -40,11 +40,11 @@ struct backlog {
 void backlog_init(struct backlog *b, struct sender *sender, uint32_t blocks_max);
 
 enum { BACKLOG_E_BLOCKED = 1, BACKLOG_E_CLOSED };
-/* May a message go to this rank of another node now? 0: yes, through *ret_flow, and there is a
- * block for it; BACKLOG_E_BLOCKED: window and blocks are used up; BACKLOG_E_CLOSED: it has no
- * credit, its node no way, or others wait for it. */
+/* May a message of this class go to this rank of another node now? 0: yes, through *ret_flow, and
+ * there is a block for it; BACKLOG_E_BLOCKED: window and blocks are used up; BACKLOG_E_CLOSED: it
+ * has no credit, its node no way, or others wait for it. */
 int backlog_admit(struct backlog *b, const struct channel_job *job, uint32_t rank,
-                  struct flow **ret_flow);
+                  enum wire_class cls, struct flow **ret_flow);
 enum { BACKLOG_E_FULL = 1 };
 /* Adds a message and closes its destination. 0, or BACKLOG_E_FULL. */
 int backlog_add(struct backlog *b, struct channel_job *job, const struct wire_header *h,

@@ -203,10 +203,11 @@ uint64_t channel_heartbeat(const struct channel *ch)
     return atomic_load_explicit(&ch->loop.heartbeat, memory_order_relaxed);
 }
 
-bool channel_flow(const struct channel *ch, uint32_t slot, struct count_flow *ret_flow)
+bool channel_flow(const struct channel *ch, uint32_t slot, enum wire_class cls,
+                  struct count_flow *ret_flow)
 {
-    return slot < HOP_MAX_NODES &&
-           count_row_read(&ch->turn.sender.rows[slot], ret_flow, sizeof *ret_flow);
+    return slot < HOP_MAX_NODES && count_row_read(&ch->turn.sender.rows[slot * WIRE_CLASSES + cls],
+                                                  ret_flow, sizeof *ret_flow);
 }
 
 bool channel_link(const struct channel *ch, uint32_t slot, struct count_link *ret_link)

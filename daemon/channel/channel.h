@@ -104,9 +104,10 @@ const struct count *channel_counters(const struct channel *ch);
 /* Turn of the thread when it last moved, for the watchdog: changes at least once a second while the
  * thread lives. */
 uint64_t channel_heartbeat(const struct channel *ch);
-/* Snapshot of the flow to, or the link to, the node of this hop table slot. False if there is none.
- * At most 100 ms old. */
-bool channel_flow(const struct channel *ch, uint32_t slot, struct count_flow *ret_flow);
+/* Snapshot of the flow of a class to, or the link to, the node of this hop table slot. False if
+ * there is none. At most 100 ms old. */
+bool channel_flow(const struct channel *ch, uint32_t slot, enum wire_class cls,
+                  struct count_flow *ret_flow);
 bool channel_link(const struct channel *ch, uint32_t slot, struct count_link *ret_link);
 /* For tests, between turns: has everything come home? If not, says what is missing. */
 bool channel_is_quiet(const struct channel *ch, char *why, size_t why_bytes);

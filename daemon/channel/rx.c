@@ -111,7 +111,7 @@ static void rx_local(struct rx *rx, uint32_t block)
             count_add(&rx->port->count, COUNT_DROP_BAD, 1);
             break;
         }
-        uint32_t owner = hub_rx_owner(rx->port->hub, slot, h->flow_channel, rx->port->idx);
+        uint32_t owner = hub_rx_owner(rx->port->hub, slot, h, rx->port->idx);
         if (owner != rx->port->idx) {
             rx_give(rx, owner, block);
             return;

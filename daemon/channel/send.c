@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define SEND_FLOWS ((size_t)HOP_MAX_NODES * WIRE_CLASSES)
+
 int send_init(struct sender *s, struct links *links, const struct job_table *jobs,
               const struct send_config *config)
 {
@@ -14,19 +16,20 @@ int send_init(struct sender *s, struct links *links, const struct job_table *job
         .jobs = jobs,
         .limits = config->limits,
         .unreachable_after_ns = config->unreachable_after_ns,
-        .table = port_sparse(HOP_MAX_NODES * sizeof *s->table),
-        .rows = port_sparse(HOP_MAX_NODES * sizeof *s->rows),
+        .table = port_sparse(SEND_FLOWS * sizeof *s->table),
+        .rows = port_sparse(SEND_FLOWS * sizeof *s->rows),
         .due_ns = UINT64_MAX,
     };
     list_init(&s->active);
-    list_init(&s->dirty);
+    for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++)
+        list_init(&s->dirty[cls]);
     return s->table && s->rows ? 0 : -ENOMEM;
 }
 
 void send_deinit(struct sender *s)
 {
-    port_sparse_free(s->table, HOP_MAX_NODES * sizeof *s->table);
-    port_sparse_free(s->rows, HOP_MAX_NODES * sizeof *s->rows);
+    port_sparse_free(s->table, SEND_FLOWS * sizeof *s->table);
+    port_sparse_free(s->rows, SEND_FLOWS * sizeof *s->rows);
 }
 
 static void send_release(struct sender *s, uint32_t block)
@@ -46,7 +49,7 @@ static void send_release_all(struct sender *s, const uint32_t *blocks, uint32_t 
 static void send_dirty(struct sender *s, struct flow *f)
 {
     if (list_empty(&f->dirty))
-        list_append(&s->dirty, &f->dirty);
+        list_append(&s->dirty[f->cls], &f->dirty);
 }
 
 static void send_set_active(struct sender *s, struct flow *f)
@@ -65,6 +68,26 @@ static void send_set_active(struct sender *s, struct flow *f)
     }
 }
 
+/* Gives the packet its place in the flow. */
+static void send_number(struct sender *s, struct flow *f, uint32_t block)
+{
+    struct wire_header *h = port_header(s->port, block);
+
+    h->flow_class = f->cls;
+    h->flags = f->tx.first ? WIRE_F_FIRST : 0;
+    h->seq = flow_tx_add(&f->tx, block, (uint32_t)sizeof *h + h->len);
+    s->n_pending[f->cls]++;
+}
+
+/* Empties the flow; its blocks are in s->scratch. Returns how many. */
+static uint32_t send_give_up(struct sender *s, struct flow *f)
+{
+    uint32_t n = flow_tx_drop(&f->tx, s->scratch);
+
+    s->n_pending[f->cls] -= n;
+    return n;
+}
+
 /*
  * The destination has this incarnation now. The flow begins again, with what is unacknowledged: it
  * may be for a job that started on the new incarnation before we heard of it. Packets of jobs that
@@ -80,7 +103,7 @@ static void send_check_epoch(struct sender *s, struct flow *f)
     if (epoch == 0 || epoch == f->dst_epoch)
         return;
     if (f->dst_epoch != 0) {
-        uint32_t n = flow_tx_drop(&f->tx, s->scratch);
+        uint32_t n = send_give_up(s, f);
         flow_tx_init(&f->tx, &s->limits);
         for (uint32_t i = 0; i < n; i++) {
             uint32_t block = s->scratch[i];
@@ -103,8 +126,7 @@ static void send_check_epoch(struct sender *s, struct flow *f)
                 block = copy;
                 h = port_header(s->port, block);
             }
-            h->flags = f->tx.first ? WIRE_F_FIRST : 0;
-            h->seq = flow_tx_add(&f->tx, block, (uint32_t)sizeof *h + h->len);
+            send_number(s, f, block);
         }
         send_set_active(s, f);
         send_dirty(s, f);
@@ -118,15 +140,21 @@ static void send_check_epoch(struct sender *s, struct flow *f)
     f->dst_epoch = epoch;
 }
 
-struct flow *send_flow(struct sender *s, uint32_t slot)
+static struct flow *send_at(const struct sender *s, uint32_t slot, uint32_t cls)
 {
-    struct flow *f = &s->table[slot];
+    return &s->table[slot * WIRE_CLASSES + cls];
+}
+
+struct flow *send_flow(struct sender *s, uint32_t slot, enum wire_class cls)
+{
+    struct flow *f = send_at(s, slot, cls);
 
     if (!f->ready) {
         flow_tx_init(&f->tx, &s->limits);
         list_init(&f->active);
         list_init(&f->dirty);
         f->slot = (uint16_t)slot;
+        f->cls = (uint8_t)cls;
         f->ready = true;
     }
     if (atomic_load_explicit(&s->port->hops->entries[slot].epoch, memory_order_relaxed) !=
@@ -137,10 +165,7 @@ struct flow *send_flow(struct sender *s, uint32_t slot)
 
 void send_add(struct sender *s, struct flow *f, uint32_t block)
 {
-    struct wire_header *h = port_header(s->port, block);
-
-    h->flags = f->tx.first ? WIRE_F_FIRST : 0;
-    h->seq = flow_tx_add(&f->tx, block, (uint32_t)sizeof *h + h->len);
+    send_number(s, f, block);
     send_set_active(s, f);
     send_dirty(s, f);
 }
@@ -185,7 +210,8 @@ static bool send_transmit(struct sender *s, struct flow *f, uint32_t seq, hop_wo
 
 bool send_has_work(const struct sender *s)
 {
-    return !list_empty(&s->dirty) || s->port->n_lost > 0;
+    return !list_empty(&s->dirty[WIRE_QUICK]) || !list_empty(&s->dirty[WIRE_BULK]) ||
+           s->port->n_lost > 0;
 }
 
 bool send_has_room(const struct sender *s, const struct flow *f)
@@ -239,9 +265,9 @@ static void send_lost(struct sender *s, uint32_t block)
     const struct wire_header *h = port_header(s->port, block);
     uint32_t slot = port_slot_of(s->port, h->dst_node);
 
-    if (slot == UINT32_MAX || !s->table[slot].ready)
+    if (slot == UINT32_MAX || !send_at(s, slot, h->flow_class)->ready)
         return;
-    struct flow *f = &s->table[slot];
+    struct flow *f = send_at(s, slot, h->flow_class);
     if (!flow_tx_holds(&f->tx, h->seq) || flow_tx_packet(&f->tx, h->seq)->block != block)
         return;
     flow_tx_lost(&f->tx, h->seq);
@@ -261,18 +287,16 @@ static void send_all_lost(struct sender *s)
     s->port->n_lost = 0;
 }
 
-void send_pump(struct sender *s)
+static void send_pump_class(struct sender *s, struct list *dirty)
 {
     struct list todo;
 
-    if (s->port->n_lost > 0)
-        send_all_lost(s);
-    if (list_empty(&s->dirty))
+    if (list_empty(dirty))
         return;
     /* Flows that become dirty meanwhile wait for the next turn. */
-    todo = s->dirty;
+    todo = *dirty;
     todo.next->prev = todo.prev->next = &todo;
-    list_init(&s->dirty);
+    list_init(dirty);
     while (!list_empty(&todo)) {
         struct flow *f = list_entry(todo.next, struct flow, dirty);
         list_remove(&f->dirty);
@@ -280,9 +304,17 @@ void send_pump(struct sender *s)
     }
 }
 
+void send_pump(struct sender *s)
+{
+    if (s->port->n_lost > 0)
+        send_all_lost(s);
+    send_pump_class(s, &s->dirty[WIRE_QUICK]);
+    send_pump_class(s, &s->dirty[WIRE_BULK]);
+}
+
 bool send_on_ack(struct sender *s, uint32_t src_slot, const struct wire_header *h)
 {
-    struct flow *f = &s->table[src_slot];
+    struct flow *f = send_at(s, src_slot, h->flow_class);
     struct wire_ack ack = {0};
     const uint32_t fixed = offsetof(struct wire_ack, selective);
 
@@ -294,6 +326,7 @@ bool send_on_ack(struct sender *s, uint32_t src_slot, const struct wire_header *
     memcpy(&ack, h + 1, h->len);
     count_add(&s->port->count, COUNT_ACKS_IN, 1);
     uint32_t n = flow_tx_ack(&f->tx, &ack, (h->len - fixed) / 8, s->port->now_ns, s->scratch);
+    s->n_pending[f->cls] -= n;
     send_release_all(s, s->scratch, n);
     send_set_active(s, f);
     if (flow_tx_pending(&f->tx) > 0)
@@ -303,17 +336,16 @@ bool send_on_ack(struct sender *s, uint32_t src_slot, const struct wire_header *
 
 void send_on_reset(struct sender *s, uint32_t src_slot)
 {
-    struct flow *f = &s->table[src_slot];
-
     /* The hop table is the authority on incarnations; the reset only makes us look at once. */
-    if (f->ready)
-        send_check_epoch(s, f);
+    for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++)
+        if (send_at(s, src_slot, cls)->ready)
+            send_check_epoch(s, send_at(s, src_slot, cls));
 }
 
 const struct wire_header *send_refused(struct sender *s, uint32_t src_slot,
                                        const struct wire_header *h)
 {
-    struct flow *f = &s->table[src_slot];
+    struct flow *f = send_at(s, src_slot, h->flow_class);
 
     if (!f->ready || h->src_epoch != f->dst_epoch || !flow_tx_holds(&f->tx, h->seq))
         return NULL;
@@ -326,9 +358,10 @@ const struct wire_header *send_refused(struct sender *s, uint32_t src_slot,
     return s->port->arena->blocks[block].out ? NULL : message;
 }
 
-uint32_t send_take_back(struct sender *s, uint32_t src_slot, uint32_t seq)
+uint32_t send_take_back(struct sender *s, uint32_t src_slot, const struct wire_header *h)
 {
-    struct flow *f = &s->table[src_slot];
+    struct flow *f = send_at(s, src_slot, h->flow_class);
+    uint32_t seq = h->seq;
     uint32_t empty = pool_take(&s->port->pool, BLOCK_FLOW);
 
     if (empty == BLOCK_NONE)
@@ -392,7 +425,7 @@ void send_no_route(struct sender *s)
             send_dirty(s, f);
             continue;
         }
-        uint32_t n = flow_tx_drop(&f->tx, s->scratch);
+        uint32_t n = send_give_up(s, f);
         send_release_all(s, s->scratch, n);
         send_set_active(s, f);
         count_add(&s->port->count, COUNT_DROP_UNREACHABLE, n);
@@ -418,6 +451,6 @@ void send_snapshot(const struct sender *s)
             .bytes = f->bytes,
             .resent = f->tx.n_resent,
         };
-        count_row_write(&s->rows[f->slot], &row, sizeof row);
+        count_row_write(&s->rows[f->slot * WIRE_CLASSES + f->cls], &row, sizeof row);
     }
 }

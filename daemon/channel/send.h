@@ -11,13 +11,14 @@
 #include "daemon/flow/flow.h"
 #include "daemon/port/way.h"
 
-/* The sending end of the flow to one node. */
+/* The sending end of the flow of one class to one node. */
 struct flow {
     struct flow_tx tx;
     struct list active; /* in sender.active while something is unacknowledged */
     struct list dirty;  /* in sender.dirty: may be able to send */
     bool ready;
     uint16_t slot;
+    uint8_t cls; /* enum wire_class */
     uint32_t dst_epoch;
     uint32_t pick;        /* counter for choosing among ways */
     uint64_t no_route_ns; /* since when there is none; 0: there is */
@@ -31,11 +32,13 @@ struct sender {
     const struct job_table *jobs;
     struct flow_limits limits;
     uint64_t unreachable_after_ns;
-    struct flow *table; /* by slot */
-    struct list active, dirty;
+    struct flow *table; /* [slot * WIRE_CLASSES + cls] */
+    struct list active;
+    struct list dirty[WIRE_CLASSES];
     uint32_t n_active;
-    uint64_t due_ns;        /* no flow times out before */
-    struct count_row *rows; /* by slot; read by control */
+    uint32_t n_pending[WIRE_CLASSES]; /* packets in flows: each keeps a block */
+    uint64_t due_ns;                  /* no flow times out before */
+    struct count_row *rows;           /* as the table; read by control */
     uint32_t scratch[FLOW_WINDOW];
 };
 
@@ -49,8 +52,8 @@ int send_init(struct sender *s, struct links *links, const struct job_table *job
               const struct send_config *config);
 void send_deinit(struct sender *s);
 
-/* The flow to the node of this slot, for its present incarnation. */
-struct flow *send_flow(struct sender *s, uint32_t slot);
+/* The flow of this class to the node of this slot, for its present incarnation. */
+struct flow *send_flow(struct sender *s, uint32_t slot, enum wire_class cls);
 /* Puts a packet into a flow with room: header complete but for its number, payload in place. */
 void send_add(struct sender *s, struct flow *f, uint32_t block);
 /* Is the window of this flow open, and are there blocks for it? */
@@ -67,9 +70,9 @@ void send_on_reset(struct sender *s, uint32_t src_slot);
  * now; else NULL. */
 const struct wire_header *send_refused(struct sender *s, uint32_t src_slot,
                                        const struct wire_header *h);
-/* Takes it back; its number goes on empty. The caller's block from now on, or BLOCK_NONE if there
- * is none to go in its place. */
-uint32_t send_take_back(struct sender *s, uint32_t src_slot, uint32_t seq);
+/* Takes it back, after send_refused has named it; its number goes on empty. The caller's block from
+ * now on, or BLOCK_NONE if there is none to go in its place. */
+uint32_t send_take_back(struct sender *s, uint32_t src_slot, const struct wire_header *h);
 /* Routes have changed. */
 void send_on_routes(struct sender *s);
 /* Looks at time-outs. */

@@ -77,7 +77,7 @@ static int tx_take(struct tx *tx, struct up *up, const struct ring_slot *slot)
         count_add(&tx->port->count, COUNT_MSGS_LOCAL, 1);
     } else {
         struct flow *f;
-        int rc = backlog_admit(tx->backlog, job, peer, &f);
+        int rc = backlog_admit(tx->backlog, job, peer, port_class(tx->port, len), &f);
         if (rc == BACKLOG_E_BLOCKED)
             return TX_E_BLOCKED;
         if (rc == BACKLOG_E_CLOSED) {

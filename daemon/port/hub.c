@@ -43,7 +43,8 @@ int hub_new(const struct hub_config *config, struct hub **ret_hub)
     hub->back = aligned_alloc(64, (size_t)n * n * sizeof *hub->back);
     hub->handover_entries =
         calloc((size_t)n * n * (back_entries + GIVE_ENTRIES), sizeof *hub->handover_entries);
-    hub->rx_owner = calloc((size_t)HOP_MAX_NODES * HOP_MAX_CHANNELS, sizeof *hub->rx_owner);
+    hub->rx_owner =
+        calloc((size_t)HOP_MAX_NODES * HOP_MAX_CHANNELS * WIRE_CLASSES, sizeof *hub->rx_owner);
     int rc = -ENOMEM;
     if (!hub->give || !hub->back || !hub->handover_entries || !hub->rx_owner)
         goto fail;
@@ -103,12 +104,14 @@ void hub_wake(struct hub *hub, uint32_t idx)
     }
 }
 
-uint32_t hub_rx_owner(struct hub *hub, uint32_t slot, uint32_t flow_channel, uint32_t asker)
+uint32_t hub_rx_owner(struct hub *hub, uint32_t slot, const struct wire_header *h, uint32_t asker)
 {
-    _Atomic uint8_t *word = &hub->rx_owner[slot * HOP_MAX_CHANNELS + flow_channel];
+    _Atomic uint8_t *word =
+        &hub->rx_owner[(slot * HOP_MAX_CHANNELS + h->flow_channel) * WIRE_CLASSES + h->flow_class];
     uint8_t owner = atomic_load_explicit(word, memory_order_relaxed);
 
-    assert(slot < HOP_MAX_NODES && flow_channel < HOP_MAX_CHANNELS);
+    assert(slot < HOP_MAX_NODES && h->flow_channel < HOP_MAX_CHANNELS &&
+           h->flow_class < WIRE_CLASSES);
     /* relaxed: the word is all that is shared; the flow's state is made and used by its owner
      * only. */
     if (owner == 0 &&

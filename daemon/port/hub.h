@@ -34,8 +34,8 @@ struct hub {
     uint32_t blocks_per_channel;
     struct handover *give, *back; /* [from * n_channels + to]: see hub_give, hub_back */
     uint32_t *handover_entries;
-    /* [slot * HOP_MAX_CHANNELS + flow channel]: channel + 1 that receives this flow; any channel,
-     * once each */
+    /* [(slot * HOP_MAX_CHANNELS + flow channel) * WIRE_CLASSES + class]: channel + 1 that receives
+     * this flow; any channel, once each */
     _Atomic uint8_t *rx_owner;
 
     struct hub_wake wake[HOP_MAX_CHANNELS]; /* each written by its channel */
@@ -58,5 +58,6 @@ static inline struct handover *hub_back(const struct hub *hub, uint32_t from, ui
 
 /* Wakes a channel's thread, after a push to one of its rings. */
 void hub_wake(struct hub *hub, uint32_t idx);
-/* The channel that owns the incoming flow of this node: the first to ask. */
-uint32_t hub_rx_owner(struct hub *hub, uint32_t slot, uint32_t flow_channel, uint32_t asker);
+/* The channel that owns the incoming flow of this packet from the node of this slot: the first to
+ * ask. */
+uint32_t hub_rx_owner(struct hub *hub, uint32_t slot, const struct wire_header *h, uint32_t asker);

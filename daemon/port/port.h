@@ -28,7 +28,8 @@ struct port {
     struct net *net;
     struct net_info info;
     uint32_t idx, node_id, epoch, packet_bytes, n_channels;
-    uint32_t n_receives; /* blocks posted for receiving */
+    uint32_t n_receives;  /* blocks posted for receiving */
+    uint32_t quick_bytes; /* messages of up to so many bytes are quick */
     bool fenced;
     char name[64];
 
@@ -83,6 +84,12 @@ bool port_event(struct port *port, const struct cmd_event *event);
 uint32_t port_note(struct port *port, uint32_t dst_slot, enum wire_type type);
 /* Seals such a packet with n_bytes of payload in place; the block is ready to be sent. */
 void port_note_seal(struct port *port, uint32_t block, uint32_t n_bytes);
+
+/* The class of the flow that carries a message of so many bytes. */
+static inline enum wire_class port_class(const struct port *port, uint32_t len)
+{
+    return len <= port->quick_bytes ? WIRE_QUICK : WIRE_BULK;
+}
 
 static inline struct wire_header *port_header(const struct port *port, uint32_t block)
 {

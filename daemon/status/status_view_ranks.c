@@ -234,14 +234,19 @@ static void add_packets(struct status_node *node, json_t *rows)
             const struct topology_node *t =
                 topology_find(node->topology, forwarding_node_id(node->forwarding, slot));
             const char *to = t ? t->state->node : "?";
-            if (channel_flow(channel, slot, &f) && (f.in_flight > 0 || f.queued > 0))
+            for (int cls = 0; cls < WIRE_CLASSES; cls++) {
+                if (!channel_flow(channel, slot, (enum wire_class)cls, &f) ||
+                    (f.in_flight == 0 && f.queued == 0))
+                    continue;
                 json_array_append_new(
                     rows,
-                    json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "queue", "flow",
+                    json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "queue", "flow",
                               "node", node->config->name, "to", to, "channel", (json_int_t)ch,
-                              "window", (json_int_t)f.window, "in_flight", (json_int_t)f.in_flight,
-                              "queued", (json_int_t)f.queued, "rtt_us", (json_int_t)f.srtt_us,
-                              "resent", (json_int_t)f.resent));
+                              "class", cls == WIRE_QUICK ? "quick" : "bulk", "window",
+                              (json_int_t)f.window, "in_flight", (json_int_t)f.in_flight, "queued",
+                              (json_int_t)f.queued, "rtt_us", (json_int_t)f.srtt_us, "resent",
+                              (json_int_t)f.resent));
+            }
             if (channel_link(channel, slot, &l) && (l.queued > 0 || l.in_driver > 0))
                 json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "queue",
                                                       "forwarding", "node", node->config->name,

@@ -324,10 +324,10 @@ static void test_closed_while_stopped(void **state)
     int32_t tags[64];
 
     (void)state;
-    assert_int_equal(backlog_admit(&backlog, &job, 2, &f), 0);
+    assert_int_equal(backlog_admit(&backlog, &job, 2, WIRE_QUICK, &f), 0);
     hear(2, false);
-    assert_int_equal(backlog_admit(&backlog, &job, 2, &f), BACKLOG_E_CLOSED);
-    assert_int_equal(backlog_admit(&backlog, &job, 3, &f), 0);
+    assert_int_equal(backlog_admit(&backlog, &job, 2, WIRE_QUICK, &f), BACKLOG_E_CLOSED);
+    assert_int_equal(backlog_admit(&backlog, &job, 3, WIRE_QUICK, &f), 0);
     for (uint32_t i = 0; i < 20; i++)
         assert_int_equal(add(2, i, 100), 0);
     assert_int_equal(atomic_load(&closed[2]), 1);
@@ -336,12 +336,12 @@ static void test_closed_while_stopped(void **state)
     assert_int_equal(backlog_poll(&backlog, 64), 0);
     hear(2, true);
     /* Others wait for it: it stays behind them. */
-    assert_int_equal(backlog_admit(&backlog, &job, 2, &f), BACKLOG_E_CLOSED);
+    assert_int_equal(backlog_admit(&backlog, &job, 2, WIRE_QUICK, &f), BACKLOG_E_CLOSED);
     assert_int_equal(backlog_poll(&backlog, 5), 5);
     assert_int_equal(backlog_poll(&backlog, 64), 15);
     assert_int_equal(n_waiting[0], 0);
     assert_int_equal(atomic_load(&closed[2]), 0);
-    assert_int_equal(backlog_admit(&backlog, &job, 2, &f), 0);
+    assert_int_equal(backlog_admit(&backlog, &job, 2, WIRE_QUICK, &f), 0);
     assert_int_equal(arrived(tags, 64), 20);
     for (int32_t i = 0; i < 20; i++)
         assert_int_equal(tags[i], i);
@@ -365,10 +365,10 @@ static void test_limit_at_the_source(void **state)
     assert_int_equal(atomic_load(&closed[3]), 0);
     assert_int_equal(backlog.n_queues, 1);
     /* What waits counts against the flows. */
-    for (n = 0; backlog_admit(&backlog, &job, 3, &f) == 0; n++)
+    for (n = 0; backlog_admit(&backlog, &job, 3, WIRE_QUICK, &f) == 0; n++)
         pool_take(&p->port.pool, BLOCK_FLOW);
     assert_int_equal(n, CHANNEL_MAX);
-    assert_int_equal(backlog_admit(&backlog, &job, 3, &f), BACKLOG_E_BLOCKED);
+    assert_int_equal(backlog_admit(&backlog, &job, 3, WIRE_QUICK, &f), BACKLOG_E_BLOCKED);
     backlog_release(&backlog, &job);
     assert_int_equal(p->port.pool.n_use[BLOCK_BACKLOG], 0);
     assert_int_equal(atomic_load(&closed[2]), 0);
@@ -379,7 +379,7 @@ static uint32_t send_one(uint32_t rank, uint32_t number)
 {
     struct flow *f;
 
-    assert_int_equal(backlog_admit(&backlog, &job, rank, &f), 0);
+    assert_int_equal(backlog_admit(&backlog, &job, rank, WIRE_QUICK, &f), 0);
     uint32_t block = pool_take(&p->port.pool, BLOCK_FLOW);
     *port_header(&p->port, block) = header(rank, number, 0);
     send_add(&sender, f, block);
@@ -410,7 +410,7 @@ static void test_refused(void **state)
     assert_int_equal(atomic_load(&closed[2]), 1);
     refuse(seq, 2); /* again: its number is empty already */
     assert_int_equal(backlog.n_refused, 1);
-    assert_int_equal(backlog_admit(&backlog, &job, 2, &f), BACKLOG_E_CLOSED);
+    assert_int_equal(backlog_admit(&backlog, &job, 2, WIRE_QUICK, &f), BACKLOG_E_CLOSED);
     assert_int_equal(add(2, 42, 0), 0);
     backlog_poll(&backlog, 64);
     assert_int_equal(arrived(tags, 8), 1); /* the empty one */
@@ -451,7 +451,7 @@ static void test_sending_fails(void **state)
 {
     int32_t tags[8];
     uint32_t seq = send_one(2, 5);
-    struct flow *f = send_flow(&sender, 1);
+    struct flow *f = send_flow(&sender, 1, WIRE_QUICK);
 
     (void)state;
     assert_true(send_has_work(&sender));
@@ -478,6 +478,71 @@ static void test_sending_fails(void **state)
     assert_false(send_on_ack(&sender, 1, &note.h));
 }
 
+static uint32_t send_class(enum wire_class cls, uint32_t number)
+{
+    struct flow *f = send_flow(&sender, 1, cls);
+    uint32_t block = pool_take(&p->port.pool, BLOCK_FLOW);
+
+    *port_header(&p->port, block) = header(2, number, cls == WIRE_BULK ? PARTS_PACKET : 8);
+    send_add(&sender, f, block);
+    return port_header(&p->port, block)->seq;
+}
+
+static void acknowledge(enum wire_class cls, uint32_t cumulative)
+{
+    struct {
+        struct wire_header h;
+        struct wire_ack ack;
+    } note = {.h = {.src_epoch = PARTS_EPOCH,
+                    .flow_class = (uint8_t)cls,
+                    .len = offsetof(struct wire_ack, selective)},
+              .ack = {.cumulative = cumulative}};
+
+    assert_true(send_on_ack(&sender, 1, &note.h));
+}
+
+/* The two classes count for themselves, what is said of one does not touch the other, and neither
+ * keeps all the blocks. */
+static void test_two_classes(void **state)
+{
+    int32_t tags[16];
+    struct flow *f;
+
+    (void)state;
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_int_equal(send_class(WIRE_BULK, 10 + i), i);
+        assert_int_equal(send_class(WIRE_QUICK, 20 + i), i);
+    }
+    assert_int_equal(arrived(tags, 16), 6);
+    assert_int_equal(sender.n_pending[WIRE_QUICK], 3);
+    assert_int_equal(sender.n_pending[WIRE_BULK], 3);
+    acknowledge(WIRE_QUICK, 2);
+    assert_int_equal(sender.n_pending[WIRE_QUICK], 1);
+    assert_int_equal(sender.n_pending[WIRE_BULK], 3);
+    assert_int_equal(p->port.pool.n_use[BLOCK_FLOW], 4);
+    /* Number 3 is open in both: only the quick one is refused. */
+    refuse(3, 2);
+    assert_int_equal(backlog.n_refused, 1);
+    assert_int_equal(arrived(tags, 16), 1);
+    assert_int_equal(tags[0], 23);
+    acknowledge(WIRE_QUICK, 3);
+    acknowledge(WIRE_BULK, 3);
+    hear(2, true);
+    backlog_poll(&backlog, 8);
+    assert_int_equal(arrived(tags, 16), 1);
+    assert_int_equal(tags[0], 23);
+    assert_int_equal(send_flow(&sender, 1, WIRE_QUICK)->tx.next, 5);
+    assert_int_equal(send_flow(&sender, 1, WIRE_BULK)->tx.next, 4);
+    acknowledge(WIRE_QUICK, 4);
+    assert_int_equal(sender.n_pending[WIRE_QUICK], 0);
+    assert_int_equal(p->port.pool.n_use[BLOCK_FLOW], 0);
+
+    sender.n_pending[WIRE_BULK] = 2 * CHANNEL_MAX - 2 * CHANNEL_MAX / 8;
+    assert_int_equal(backlog_admit(&backlog, &job, 2, WIRE_BULK, &f), BACKLOG_E_BLOCKED);
+    assert_int_equal(backlog_admit(&backlog, &job, 2, WIRE_QUICK, &f), 0);
+    assert_ptr_equal(f, send_flow(&sender, 1, WIRE_QUICK));
+}
+
 /* A node without a way gets some packets to wait in its flow, then its ranks are closed. */
 static void test_node_without_a_way(void **state)
 {
@@ -486,12 +551,12 @@ static void test_node_without_a_way(void **state)
 
     (void)state;
     relay_remove_link(&p->relay, 1);
-    while (backlog_admit(&backlog, &job, 2, &f) == 0) {
+    while (backlog_admit(&backlog, &job, 2, WIRE_QUICK, &f) == 0) {
         assert_true(n < 60);
         send_one(2, n++);
         send_pump(&sender);
     }
-    assert_int_equal(backlog_admit(&backlog, &job, 2, &f), BACKLOG_E_CLOSED);
+    assert_int_equal(backlog_admit(&backlog, &job, 2, WIRE_QUICK, &f), BACKLOG_E_CLOSED);
     assert_int_equal(n, 32);
     p->port.now_ns += 11 * CLOCK_NS_PER_S;
     send_no_route(&sender);
@@ -528,6 +593,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_and_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sending_fails, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_two_classes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_node_without_a_way, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs_known_and_unknown, setup, teardown),
     };

@@ -88,10 +88,14 @@ static void test_blocks_come_home(void **state)
 
 static void test_receive_owner(void **state)
 {
+    struct wire_header one = {.flow_channel = 1}, zero = {.flow_channel = 0};
+
     (void)state;
-    assert_int_equal(hub_rx_owner(p->hub, 3, 1, 1), 1);
-    assert_int_equal(hub_rx_owner(p->hub, 3, 1, 0), 1);
-    assert_int_equal(hub_rx_owner(p->hub, 3, 0, 0), 0);
+    assert_int_equal(hub_rx_owner(p->hub, 3, &one, 1), 1);
+    assert_int_equal(hub_rx_owner(p->hub, 3, &one, 0), 1);
+    assert_int_equal(hub_rx_owner(p->hub, 3, &zero, 0), 0);
+    one.flow_class = WIRE_BULK;
+    assert_int_equal(hub_rx_owner(p->hub, 3, &one, 0), 0);
 }
 
 /* A way over a link that is not there, or not any more, is none. */

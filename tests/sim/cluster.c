@@ -382,7 +382,7 @@ static void inject_rubbish(struct sim *s, uint32_t w)
             h[0].magic = WIRE_MAGIC;
             h[0].version = WIRE_VERSION;
             h[0].type = (uint8_t)(1 + sim_draw(s, 5));
-            h[0].reserved0 = 0;
+            h[0].flow_class = (uint8_t)sim_draw(s, WIRE_CLASSES);
             h[0].reserved1 = 0;
             h[0].reserved2 = 0;
             h[0].len = len - (uint32_t)sizeof h[0];

@@ -99,7 +99,7 @@ static void reasons_are_told_apart(void **state)
     h.magic = 0;
     assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_MAGIC);
     h = sealed(10);
-    h.version = 2;
+    h.version = WIRE_VERSION - 1;
     assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_VERSION);
     h = sealed(10);
     h.seq++;
@@ -112,6 +112,13 @@ static void reasons_are_told_apart(void **state)
         assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_TYPE);
     }
     h = sealed(10);
+    h.flow_class = WIRE_BULK;
+    wire_seal(&h);
+    assert_int_equal(wire_verify(&h, sizeof h + 10), 0);
+    h.flow_class = WIRE_CLASSES;
+    wire_seal(&h);
+    assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_TYPE);
+    h = sealed(10);
     h.reserved1 = 1;
     wire_seal(&h);
     assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_TYPE);
@@ -119,6 +126,23 @@ static void reasons_are_told_apart(void **state)
     h.reserved2 = 1;
     wire_seal(&h);
     assert_int_equal(wire_verify(&h, sizeof h + 10), WIRE_E_TYPE);
+}
+
+/* What daemons say of a flow is quick, whichever flow it is. */
+static void class_in_queues(void **state)
+{
+    const uint8_t always_quick[] = {WIRE_ACK, WIRE_RESET, WIRE_REFUSE};
+    const uint8_t as_they_say[] = {WIRE_DATA, WIRE_PROBE, WIRE_ECHO};
+    (void)state;
+
+    for (uint8_t cls = 0; cls < WIRE_CLASSES; cls++) {
+        for (size_t i = 0; i < 3; i++) {
+            struct wire_header h = {.type = always_quick[i], .flow_class = cls};
+            assert_int_equal(wire_class(&h), WIRE_QUICK);
+            h.type = as_they_say[i];
+            assert_int_equal(wire_class(&h), cls);
+        }
+    }
 }
 
 static void every_reason_has_a_text(void **state)
@@ -137,6 +161,7 @@ int main(void)
         cmocka_unit_test(check_sum_is_crc32c),       cmocka_unit_test(processor_and_table_agree),
         cmocka_unit_test(sealed_header_is_accepted), cmocka_unit_test(every_flipped_bit_is_noticed),
         cmocka_unit_test(reasons_are_told_apart),    cmocka_unit_test(every_reason_has_a_text),
+        cmocka_unit_test(class_in_queues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
