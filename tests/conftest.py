@@ -5,6 +5,7 @@ They work on an installation (`meson install` into a stage): MOTET_STAGE names i
 made of namespaces; where the kernel allows none, the tests that need them are skipped with that reason.
 """
 import os
+import signal
 import sys
 
 import pytest
@@ -17,6 +18,9 @@ from harness import examples, lab, stage  # noqa: E402  pylint: disable=wrong-im
 
 def pytest_configure(config):
     config.addinivalue_line('markers', 'real_input: fetches and builds programs of other people')
+    config.addinivalue_line('markers', 'alone: measures time or processor, so nothing else may run beside it')
+    # A shell starts what runs in its background with interrupts ignored; the deadline's is to end the run with its results.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope='session')

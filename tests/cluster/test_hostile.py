@@ -11,7 +11,7 @@ from harness import stage
 
 FOLDER = os.path.join(stage.ROOT, 'tests', 'hostile')
 MODES = ['slots', 'bits', 'heads', 'flood', 'memory', 'board', 'frames', 'liar']
-SECONDS = float(os.environ.get('MOTET_HOSTILE_S', '3'))
+SECONDS = float(os.environ.get('MOTET_HOSTILE_S', '2'))
 
 
 @pytest.fixture(scope='module')

@@ -8,7 +8,7 @@ import pytest
 from harness import lab as harness_lab
 
 MIB64 = 64 << 20
-N_MESSAGES = 6  # several, so that the fault falls into the middle of one
+N_MESSAGES = 4  # several, so that the fault falls into the middle of one
 
 
 def check_all_arrived(job, n_messages=N_MESSAGES, timeout_s=90):

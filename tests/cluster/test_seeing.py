@@ -203,6 +203,7 @@ def run_seconds(lab, node, pid):
     return sum(int(line.split()[0]) for line in tasks) / 1e9
 
 
+@pytest.mark.alone
 def test_an_idle_daemon_uses_no_processor(lab):
     """Under 0.1 % of a core in one of three windows: what ran before may still have to settle in the first, and a machine that is
     busy with other things makes what little is done dearer."""
@@ -220,6 +221,7 @@ def test_an_idle_daemon_uses_no_processor(lab):
     raise AssertionError(f'shares of a core in each window: {windows}')
 
 
+@pytest.mark.alone
 def test_eight_waiting_ranks_use_no_processor(lab, programs):
     """8 ranks in MPI_Recv or MPI_Barrier on one node: under 2 % of a core together."""
     job = lab.start('m1', 'mpiexec', '-n', 8, '-hosts', 'm1', programs('hang'))

@@ -4,7 +4,7 @@ import os
 
 from harness import stage
 
-SECONDS = float(os.environ.get('MOTET_SOAK_S', '8'))
+SECONDS = float(os.environ.get('MOTET_SOAK_S', '4'))
 HOSTS = ['a1', 'b1', 'a2']
 # What a daemon may keep: its flows' windows and held messages fill up once.
 DAEMON_GROWTH_KB = 4096
@@ -22,7 +22,7 @@ def test_churn_over_a_gateway(new_lab, installation, tmp_path):
     program = str(tmp_path / 'soak')
     stage.run([installation.mpicc, '-O1', '-o', program, os.path.join(stage.ROOT, 'tests', 'mpi', 'soak.c')], 60)
     lab = new_lab('gateway')
-    lab.mpi(HOSTS, program, 200, 20)
+    lab.mpi(HOSTS, program, 200, 10)
     before = {node: resident_kb(lab, node) for node in lab.nodes}
     output = lab.mpi(HOSTS, program, 1000000, SECONDS, timeout_s=60 + 4 * SECONDS).stdout
     assert 'memory grew by' in output, output

@@ -42,6 +42,9 @@ KNOWN = {
                     'MPI_Reduce_scatter_block takes blocks of a type with gaps from places that do not follow from its extent'),
 }
 
+# A bound on time: nothing may run beside it.
+PARAMETERS = [pytest.param(test, id=test[0], marks=[pytest.mark.alone] if test[0] == 'asking' else []) for test in TESTS]
+
 # The example topologies, and nodes of each with as many gateways between them as it has.
 PLACES = {
     'one-network': ['n1', 'n2', 'n3', 'n1'],
@@ -70,7 +73,7 @@ def chapter(installation, tmp_path_factory):
 
 
 @pytest.mark.real_input
-@pytest.mark.parametrize('test', TESTS, ids=lambda test: test[0])
+@pytest.mark.parametrize('test', PARAMETERS)
 def test_on_mpich(chapter, test):
     mpich, n_ranks = inputs.Mpich(), test[4]
     command = [mpich.mpiexec, '-n', n_ranks, *chapter(test)]
@@ -82,7 +85,7 @@ def test_on_mpich(chapter, test):
 
 
 @pytest.mark.parametrize('place', PLACES)
-@pytest.mark.parametrize('test', TESTS, ids=lambda test: test[0])
+@pytest.mark.parametrize('test', PARAMETERS)
 def test_over(shared_lab, chapter, place, test):
     hosts = PLACES[place][:max(test[4], 2)]
     shared_lab(place).mpi(hosts, *chapter(test), n=len(hosts), timeout_s=120)
