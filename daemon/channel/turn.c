@@ -93,7 +93,7 @@ static void turn_command(struct turn *t, const struct cmd *cmd)
 {
     switch ((enum cmd_type)cmd->type) {
     case CMD_ADD_LINK:
-        relay_add_link(&t->relay, cmd->add_link.slot, cmd->add_link.address, cmd->add_link.len);
+        relay_add_link(&t->relay, &cmd->add_link);
         /* Packets may have waited for this way. */
         send_no_route(&t->sender);
         break;

@@ -275,7 +275,7 @@ void channels_free(struct channels *f)
 }
 
 void channels_add_link(struct channels *f, uint32_t idx, uint16_t slot, const uint8_t *address,
-                       uint32_t len)
+                       uint32_t len, const uint8_t secret[SEAL_SECRET_BYTES])
 {
     struct cmd cmd = {.type = CMD_ADD_LINK};
 
@@ -284,6 +284,7 @@ void channels_add_link(struct channels *f, uint32_t idx, uint16_t slot, const ui
     cmd.add_link.slot = slot;
     cmd.add_link.len = (uint16_t)len;
     memcpy(cmd.add_link.address, address, len);
+    memcpy(cmd.add_link.secret, secret, sizeof cmd.add_link.secret);
     channels_order(&f->channels[idx], &cmd);
 }
 

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/seal/seal.h"
+
 struct channel;
 struct channel_job;
 struct channels;
@@ -59,7 +61,7 @@ bool channels_alive(const struct channels *f, uint32_t idx);
 bool channels_moved(struct channels *f);
 
 void channels_add_link(struct channels *f, uint32_t idx, uint16_t slot, const uint8_t *address,
-                       uint32_t len);
+                       uint32_t len, const uint8_t secret[SEAL_SECRET_BYTES]);
 void channels_remove_link(struct channels *f, uint32_t idx, uint16_t slot);
 /* Makes every channel serve a job: fills ret_jobs, one for each channel. config.event_fd is taken
  * from event_fds, hold_bytes from the configuration. 0 or negative errno with nothing attached. */

@@ -184,6 +184,7 @@ static void cluster_on_link_up(void *ctx, struct mesh_link *l)
         return;
     n->up = true;
     n->epoch = l->peer.epoch;
+    memcpy(n->secret, l->peer.secret, sizeof n->secret);
     for (struct topology_node *t = topology_first(c->topology); t; t = t->hh.next)
         cluster_send_state(l, t->state);
     cluster_touch(c);

@@ -84,7 +84,17 @@ struct mesh_link *mesh_find(const struct mesh *mesh, uint32_t node_id, const cha
 
 int mesh_send(struct mesh_link *l, uint16_t type, const uint8_t *body, uint32_t len)
 {
-    return l->mesh->setup.socket_ops->send(l->mesh->setup.socket_ctx, l, type, body, len);
+    uint8_t *sealed = malloc((size_t)len + PEER_CODE_BYTES);
+
+    if (!sealed)
+        return -ENOMEM;
+    uint64_t number = l->peer.n_out;
+    uint32_t n = peer_wrap(&l->peer, type, body, len, sealed);
+    int rc = l->mesh->setup.socket_ops->send(l->mesh->setup.socket_ctx, l, type, sealed, n);
+    if (rc < 0)
+        l->peer.n_out = number; /* it does not leave, and the next one follows the last */
+    free(sealed);
+    return rc;
 }
 
 unsigned mesh_n_targets(const struct mesh *mesh)
@@ -137,6 +147,7 @@ static void link_free(struct mesh_link *l, bool finish)
     if (!l->up)
         l->mesh->n_strangers--;
     setup->socket_ops->close(setup->socket_ctx, l, finish);
+    peer_end(&l->peer);
     free(l);
 }
 
@@ -365,8 +376,8 @@ static void link_begin(struct mesh_link *l, uint64_t now_ns)
     const struct config_channel *ch = mesh_channel(l->mesh, l->channel);
 
     l->talking = true;
-    peer_start(&l->peer, &l->mesh->self, ch->network, (uint32_t)ch->port, l->target != NULL,
-               &link_peer_ops, l, now_ns);
+    peer_start(&l->peer, &l->mesh->self, ch->network, SEAL_NONE, (uint32_t)ch->port,
+               l->target != NULL, &link_peer_ops, l, now_ns);
 }
 
 struct mesh_link *mesh_on_accept(struct mesh *mesh, uint32_t channel, const char *remote,
@@ -411,13 +422,22 @@ void mesh_on_frame(struct mesh_link *l, uint16_t type, const uint8_t *body, uint
                    uint64_t now_ns)
 {
     struct mesh *mesh = l->mesh;
+    uint8_t *plain = malloc((size_t)len + 1);
+    uint32_t n;
 
-    if (type == MOTET__FRAME_TYPE__REFUSED) {
-        link_on_refused(l, body, len, now_ns);
+    if (!plain || peer_unwrap(&l->peer, type, body, len, plain, &n) < 0) {
+        link_close(l, plain ? l->peer.reason : "out of memory", MESH_CLOSE_OWN, false, now_ns);
+        free(plain);
         return;
     }
-    if (peer_on_frame(&l->peer, type, body, len, now_ns) < 0)
+    if (type == MOTET__FRAME_TYPE__REFUSED) {
+        link_on_refused(l, plain, n, now_ns);
+        free(plain);
+        return;
+    }
+    if (peer_on_frame(&l->peer, type, plain, n, now_ns) < 0)
         link_refuse(l, l->peer.reason, now_ns);
+    free(plain);
     /* A heartbeat was answered: the timer that would have sent one is not needed so soon. With many
      * links another one is due soon anyway, and looking through them would cost more. */
     if (mesh->rearm && mesh->n_links <= REARM_LINKS)
@@ -603,6 +623,7 @@ struct mesh *mesh_new(const struct mesh_setup *setup)
                                     .software = setup->software,
                                     .packet_bytes = (uint32_t)c->packet_bytes,
                                     .key = setup->key};
+    seal_random(mesh->self.salt, sizeof mesh->self.salt);
     mesh_set_intervals(mesh);
     for (uint32_t ch = 0; ch < (uint32_t)c->n_channels; ch++)
         mesh_add_seeds(mesh, ch);

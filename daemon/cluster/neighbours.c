@@ -156,12 +156,20 @@ static bool neighbour_sync_channel(struct neighbours *all, struct neighbour *n, 
         nc->len = 0;
         return false;
     }
-    if (nc->len == e->address.len && memcmp(nc->address, e->address.data, nc->len) == 0)
+    if (nc->len == e->address.len && nc->epoch == n->epoch &&
+        memcmp(nc->address, e->address.data, nc->len) == 0)
         return true;
+    /* Each pair of channels has a secret of its own: what one channel has sent is news to none
+     * other. */
+    uint8_t secret[SEAL_SECRET_BYTES], place = (uint8_t)ordinal;
+    if (seal_derive(n->secret, "motet channel", &place, sizeof place, secret, sizeof secret) < 0)
+        return false;
     nc->len = (uint32_t)e->address.len;
+    nc->epoch = n->epoch;
     memcpy(nc->address, e->address.data, nc->len);
     nc->added_ns = now_ns;
-    all->ops->add_link(all->ctx, channel, (uint16_t)slot, nc->address, nc->len);
+    all->ops->add_link(all->ctx, channel, (uint16_t)slot, nc->address, nc->len, secret);
+    seal_forget(secret, sizeof secret);
     return true;
 }
 

@@ -16,6 +16,7 @@
 
 #include "daemon/config.h"
 #include "daemon/routing/node_name.h"
+#include "daemon/seal/seal.h"
 
 struct forwarding;
 struct topology;
@@ -31,9 +32,10 @@ struct cluster_channel_ops {
     int (*address)(void *ctx, uint32_t channel, uint8_t *buf, uint32_t size);
     /* True while the channel's endpoint lives. */
     bool (*alive)(void *ctx, uint32_t channel);
-    /* The channel can send to the node of this slot at this address; it cannot any more. */
+    /* The channel can send to the node of this slot at this address, and has this secret in common
+     * with the other end; it cannot any more. */
     void (*add_link)(void *ctx, uint32_t channel, uint16_t slot, const uint8_t *address,
-                     uint32_t len);
+                     uint32_t len, const uint8_t secret[SEAL_SECRET_BYTES]);
     void (*remove_link)(void *ctx, uint32_t channel, uint16_t slot);
 };
 
@@ -41,6 +43,7 @@ struct cluster_channel_ops {
 struct neighbour_channel {
     uint8_t address[128]; /* as the channel was told */
     uint32_t len;         /* 0: not told */
+    uint32_t epoch;       /* of the neighbour, when it was */
     uint64_t bad_until_ns, retry_ns, added_ns;
     bool told_unlike; /* said that the two ends do not speak the same protocol */
 };
@@ -54,6 +57,7 @@ struct neighbour {
     UT_hash_handle hh;
     struct neighbour_key key;
     uint32_t epoch;
+    uint8_t secret[SEAL_SECRET_BYTES]; /* of this incarnation and ours, on this network */
     bool up;
     bool usable;     /* some channel can send to it */
     uint64_t rtt_ns; /* least of the last samples: the rest is waiting for a processor, not the

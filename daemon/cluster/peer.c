@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "proto/control.pb-c.h"
@@ -41,8 +40,8 @@ static void peer_send_msg(struct peer *p, uint16_t type, const ProtobufCMessage 
 }
 
 void peer_start(struct peer *p, const struct peer_self *self, const char *network,
-                uint32_t own_port, bool initiator, const struct peer_ops *ops, void *ctx,
-                uint64_t now_ns)
+                enum seal_mode protect, uint32_t own_port, bool initiator,
+                const struct peer_ops *ops, void *ctx, uint64_t now_ns)
 {
     Motet__Hello msg = MOTET__HELLO__INIT;
     uint8_t nonce[NONCE_BYTES];
@@ -55,9 +54,8 @@ void peer_start(struct peer *p, const struct peer_self *self, const char *networ
     p->initiator = initiator;
     snprintf(p->network, sizeof p->network, "%s", network);
     p->since_ns = p->heard_ns = now_ns;
-    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
-        memset(nonce, 0,
-               sizeof nonce); /* the kernel never gives less for 32 bytes once it has started */
+    p->protect = protect;
+    seal_random(nonce, sizeof nonce);
     msg.version = PEER_VERSION;
     msg.wire_version = WIRE_VERSION;
     msg.node = (char *)self->node;
@@ -68,6 +66,9 @@ void peer_start(struct peer *p, const struct peer_self *self, const char *networ
     msg.nonce.data = nonce;
     msg.nonce.len = sizeof nonce;
     msg.software = (char *)self->software;
+    msg.salt.data = (uint8_t *)self->salt;
+    msg.salt.len = sizeof self->salt;
+    msg.protect = protect;
     msg.has_control_port = true;
     msg.control_port = own_port;
     p->own_hello_len = (uint32_t)motet__hello__pack(&msg, p->own_hello);
@@ -97,8 +98,9 @@ static int peer_check_hello(struct peer *p, const Motet__Hello *msg)
         return peer_end_with(p, -EPROTO,
                              "node speaks control version %u, packets %u; here %u and %u",
                              msg->version, msg->wire_version, PEER_VERSION, WIRE_VERSION);
-    if (msg->nonce.len != NONCE_BYTES || msg->epoch == 0 || name_len == 0 ||
-        name_len >= sizeof p->node || msg->node_id == 0 || msg->node_id != node_name_id(msg->node))
+    if (msg->nonce.len != NONCE_BYTES || msg->salt.len != PEER_SALT_BYTES || msg->epoch == 0 ||
+        name_len == 0 || name_len >= sizeof p->node || msg->node_id == 0 ||
+        msg->node_id != node_name_id(msg->node))
         return peer_end_with(p, -EPROTO, "hello is not valid");
     for (const char *c = msg->node; *c; c++)
         if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 127)
@@ -109,10 +111,108 @@ static int peer_check_hello(struct peer *p, const Motet__Hello *msg)
     if (msg->packet_bytes != p->self->packet_bytes)
         return peer_end_with(p, -EPROTO, "node %s has packet_bytes = %u, here it is %u", msg->node,
                              msg->packet_bytes, p->self->packet_bytes);
+    if (msg->protect != p->protect)
+        return peer_end_with(p, -EPROTO,
+                             "node %s has protect = %s on network %s, here it is %s: give both the "
+                             "same in motetd.conf",
+                             msg->node, seal_mode_name(msg->protect), p->network,
+                             seal_mode_name(p->protect));
     snprintf(p->node, sizeof p->node, "%s", msg->node);
     p->node_id = msg->node_id;
     p->epoch = msg->epoch;
+    memcpy(p->salt, msg->salt.data, sizeof p->salt);
     p->control_port = msg->has_control_port ? msg->control_port : 0;
+    return 0;
+}
+
+/* The keys of this connection, and the secret of the two incarnations. Both sides name the parts in
+ * the same order: the side that opened the connection first, and the lower node id first. */
+static int peer_make_keys(struct peer *p)
+{
+    struct {
+        uint8_t salts[2][PEER_SALT_BYTES];
+        uint32_t ids[2], epochs[2];
+        char network[NODE_NAME_BYTES];
+    } pair = {0};
+    uint8_t hellos[2 * PEER_HELLO_BYTES], session[SEAL_SECRET_BYTES];
+    const struct peer_self *self = p->self;
+    const int own = self->node_id < p->node_id ? 0 : 1;
+    const uint32_t n_first = p->initiator ? p->own_hello_len : p->other_hello_len;
+
+    memcpy(hellos, p->initiator ? p->own_hello : p->other_hello, n_first);
+    memcpy(hellos + n_first, p->initiator ? p->other_hello : p->own_hello,
+           p->own_hello_len + p->other_hello_len - n_first);
+    const struct seal_source source = {.secret = self->key->bytes,
+                                       .n_secret = self->key->len,
+                                       .salt = hellos,
+                                       .n_salt = p->own_hello_len + p->other_hello_len};
+    if (seal_derive_from(&source, "motet control", NULL, 0, session, sizeof session) < 0 ||
+        seal_key_init(&p->out, session, "motet control: key", p->initiator ? "I" : "A", 1,
+                      SEAL_ENCRYPT) < 0 ||
+        seal_key_init(&p->in, session, "motet control: key", p->initiator ? "A" : "I", 1,
+                      SEAL_ENCRYPT) < 0)
+        return -EIO;
+    seal_forget(session, sizeof session);
+
+    memcpy(pair.salts[own], self->salt, sizeof pair.salts[0]);
+    memcpy(pair.salts[!own], p->salt, sizeof pair.salts[0]);
+    pair.ids[own] = self->node_id;
+    pair.ids[!own] = p->node_id;
+    pair.epochs[own] = self->epoch;
+    pair.epochs[!own] = p->epoch;
+    snprintf(pair.network, sizeof pair.network, "%s", p->network);
+    const struct seal_source key = {
+        .secret = self->key->bytes, .n_secret = self->key->len, .salt = pair.salts, .n_salt = 64};
+    return seal_derive_from(&key, "motet pair", &pair, sizeof pair, p->secret, sizeof p->secret);
+}
+
+void peer_end(struct peer *p)
+{
+    seal_key_deinit(&p->out);
+    seal_key_deinit(&p->in);
+    seal_forget(p->secret, sizeof p->secret);
+}
+
+/* What of a frame is not encrypted, and what its number means. */
+struct peer_head {
+    uint16_t type;
+    uint16_t reserved[7];
+};
+static_assert(sizeof(struct peer_head) == 16, "head of a sealed frame");
+
+uint32_t peer_wrap(struct peer *p, uint16_t type, const void *body, uint32_t len, uint8_t *ret_body)
+{
+    const struct peer_head head = {.type = type};
+
+    if (!p->out_sealed) {
+        memcpy(ret_body, body, len);
+        return len;
+    }
+    uint64_t code = seal_key_wrap(&p->out, p->n_out++, &head, sizeof head, body, len,
+                                  ret_body + PEER_CODE_BYTES);
+    memcpy(ret_body, &code, sizeof code);
+    return len + PEER_CODE_BYTES;
+}
+
+int peer_unwrap(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len, uint8_t *ret_body,
+                uint32_t *ret_len)
+{
+    const struct peer_head head = {.type = type};
+    uint64_t code;
+
+    *ret_len = len;
+    if (!p->in_sealed) {
+        memcpy(ret_body, body, len);
+        return 0;
+    }
+    if (len < PEER_CODE_BYTES)
+        return peer_end_with(p, -EPROTO, "frame of type %u is not sealed", type);
+    memcpy(&code, body, sizeof code);
+    *ret_len = len - PEER_CODE_BYTES;
+    if (seal_key_unwrap(&p->in, p->n_in++, code, &head, sizeof head, body + PEER_CODE_BYTES,
+                        *ret_len, ret_body) != 0)
+        return peer_end_with(
+            p, -EPROTO, "a frame does not come from node %s, or was changed on the way", p->node);
     return 0;
 }
 
@@ -130,6 +230,8 @@ static int peer_on_hello(struct peer *p, const uint8_t *body, uint32_t len, uint
     memcpy(p->other_hello, body, len);
     p->other_hello_len = len;
     rc = peer_proof(p, p->initiator, true, mac);
+    if (rc == 0)
+        rc = peer_make_keys(p);
     if (rc < 0)
         return peer_end_with(p, -EACCES, "cannot compute the proof");
     Motet__Proof answer = MOTET__PROOF__INIT;
@@ -137,6 +239,7 @@ static int peer_on_hello(struct peer *p, const uint8_t *body, uint32_t len, uint
     answer.mac.len = sizeof mac;
     p->state = PEER_PROOF;
     peer_send_msg(p, MOTET__FRAME_TYPE__PROOF, &answer.base, now_ns);
+    p->out_sealed = true;
     return 0;
 }
 
@@ -151,6 +254,7 @@ static int peer_on_proof(struct peer *p, const uint8_t *body, uint32_t len, uint
         motet__proof__free_unpacked(msg, NULL);
     if (!good)
         return peer_end_with(p, -EACCES, "node %s has another cluster key", p->node);
+    p->in_sealed = true;
     /* Only now: a stranger must not learn what is known here. */
     const char *why = p->ops->admit(p->ctx, p);
     if (why)

@@ -8,9 +8,12 @@
  *        `------- time over, refused --------'------- silent too long -----'--> (caller closes)
  *
  * Each side sends Hello at once; Proof is an HMAC over both Hello frames as they travelled and over
- * who opened the connection, so neither can be replayed, mirrored or changed. What follows is not
- * protected further: the key keeps strangers and misconfigured nodes out of a trusted network, it
- * does not make a hostile network safe.
+ * who opened the connection, so neither can be replayed, mirrored or changed. What follows a side's
+ * Proof is encrypted, with keys out of the cluster key and both Hello frames, and numbered: nothing
+ * in it can be read, changed, replayed, left out or put in between (peer_wrap, peer_unwrap).
+ *
+ * Out of the same comes the secret of the two incarnations on this network, from which the channels
+ * make the keys of their packets (daemon/seal/seal.h). It does not depend on the connection.
  */
 #pragma once
 
@@ -20,9 +23,13 @@
 
 #include "daemon/cluster/auth.h"
 #include "daemon/routing/node_name.h"
+#include "daemon/seal/seal.h"
 
-#define PEER_VERSION     2u
+#define PEER_VERSION     3u
 #define PEER_HELLO_BYTES 512u
+#define PEER_SALT_BYTES  32u
+/* What peer_wrap adds to a frame. */
+#define PEER_CODE_BYTES 8u
 
 enum peer_state { PEER_HELLO, PEER_PROOF, PEER_UP };
 
@@ -31,6 +38,7 @@ struct peer_self {
     const char *node;
     const char *software; /* for people */
     uint32_t node_id, epoch, packet_bytes;
+    uint8_t salt[PEER_SALT_BYTES]; /* drawn when the daemon started */
     const struct auth_key *key;
     uint64_t heartbeat_ns, dead_after_ns, handshake_ns;
     uint64_t changed_ns; /* when the intervals last became shorter: silence counts from then on */
@@ -63,13 +71,30 @@ struct peer {
     /* The other side, valid from PEER_PROOF on. */
     char node[NODE_NAME_BYTES];
     uint32_t node_id, epoch, control_port;
-    char reason[256]; /* why it ended, for the log and for Refused */
+    uint8_t salt[PEER_SALT_BYTES];
+    enum seal_mode protect;            /* packets here, on both sides */
+    uint8_t secret[SEAL_SECRET_BYTES]; /* of the two incarnations on this network, when up */
+    /* What follows the proofs. */
+    struct seal_key out, in;
+    uint64_t n_out, n_in;
+    bool out_sealed, in_sealed; /* the proof has been sent; has come, and is good */
+    char reason[256];           /* why it ended, for the log and for Refused */
 };
 
-/* Starts a connection on a network by sending Hello. */
+/* Starts a connection on a network by sending Hello. `protect`: of the packets on this network. */
 void peer_start(struct peer *p, const struct peer_self *self, const char *network,
-                uint32_t own_port, bool initiator, const struct peer_ops *ops, void *ctx,
-                uint64_t now_ns);
+                enum seal_mode protect, uint32_t own_port, bool initiator,
+                const struct peer_ops *ops, void *ctx, uint64_t now_ns);
+/* Forgets its keys. One that was never started, all zero, is fine. */
+void peer_end(struct peer *p);
+/* The body of a frame as it is to travel: in ret_body, which has room for len + PEER_CODE_BYTES.
+ * Returns its length. Frames must be sent in this order. */
+uint32_t peer_wrap(struct peer *p, uint16_t type, const void *body, uint32_t len,
+                   uint8_t *ret_body);
+/* The body of a frame that came, in ret_body, which has room for len bytes, for peer_on_frame and
+ * whoever looks before it. 0, or -EPROTO: close the connection, p->reason says why. */
+int peer_unwrap(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len, uint8_t *ret_body,
+                uint32_t *ret_len);
 /* 0, or -EPROTO or -EACCES: refuse the other side with p->reason. */
 int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len,
                   uint64_t now_ns);

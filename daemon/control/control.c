@@ -129,9 +129,10 @@ static bool control_channel_alive(void *ctx, uint32_t channel)
 }
 
 static void control_channel_add_link(void *ctx, uint32_t channel, uint16_t slot,
-                                     const uint8_t *address, uint32_t len)
+                                     const uint8_t *address, uint32_t len,
+                                     const uint8_t secret[SEAL_SECRET_BYTES])
 {
-    channels_add_link(ctx, channel, slot, address, len);
+    channels_add_link(ctx, channel, slot, address, len, secret);
 }
 
 static void control_channel_remove_link(void *ctx, uint32_t channel, uint16_t slot)

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/seal/seal.h"
+
 struct arena;
 struct net;
 
@@ -34,8 +36,9 @@ struct net_config {
         *options; /* driver's own, "name=value,..." or NULL; for net_fault: "drop=0.01,seed=7" */
     uint32_t first_block; /* the channel's own part of the arena, for registration hints */
     uint32_t n_blocks;
-    uint32_t max_bytes; /* largest packet, header included */
-    void *context;      /* a test driver's: the network that it simulates */
+    uint32_t max_bytes;     /* largest packet, header included */
+    enum seal_mode protect; /* of this network; what the peers' seals are made for */
+    void *context;          /* a test driver's: the network that it simulates */
 };
 
 /* What an open endpoint tells about itself. */
@@ -77,9 +80,11 @@ struct net_driver {
     /* The endpoint's own address, which peers pass to `peer_add`: at most NET_ADDRESS_BYTES. 0 or
      * negative errno. */
     int (*address)(struct net *net, void *buf, size_t *len);
-    /* Names a peer. 0, or negative errno. Connects now or with the first packet, without
+    /* Names a peer, and the seal that the two ends know each other by, which stays the caller's and
+     * outlives the peer. 0, or negative errno. Connects now or with the first packet, without
      * waiting. */
-    int (*peer_add)(struct net *net, const void *address, size_t len, uint32_t *ret_peer);
+    int (*peer_add)(struct net *net, const void *address, size_t len, struct seal *seal,
+                    uint32_t *ret_peer);
     /* Forgets a peer. Blocks being sent to it come back as NET_FAILED, soon or when the network
      * lets go of them. */
     void (*peer_remove)(struct net *net, uint32_t peer);

@@ -131,9 +131,10 @@ static int frag_address(struct net *net, void *buf, size_t *len)
     return net->driver->address(net->inner, buf, len);
 }
 
-static int frag_peer_add(struct net *net, const void *address, size_t len, uint32_t *ret_peer)
+static int frag_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
+                         uint32_t *ret_peer)
 {
-    return net->driver->peer_add(net->inner, address, len, ret_peer);
+    return net->driver->peer_add(net->inner, address, len, seal, ret_peer);
 }
 
 static void frag_peer_remove(struct net *net, uint32_t peer)

@@ -452,10 +452,13 @@ static int ofi_reopen(struct net *net)
     return rc;
 }
 
-static int ofi_peer_add(struct net *net, const void *address, size_t len, uint32_t *ret_peer)
+static int ofi_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
+                        uint32_t *ret_peer)
 {
     uint32_t idx = PEER_NONE;
     bool known = false;
+
+    (void)seal;
 
     if (len > NET_ADDRESS_BYTES)
         return -EINVAL;

@@ -432,10 +432,13 @@ static int tcp_address(struct net *net, void *buf, size_t *len)
     return 0;
 }
 
-static int tcp_peer_add(struct net *net, const void *address, size_t len, uint32_t *ret_peer)
+static int tcp_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
+                        uint32_t *ret_peer)
 {
     const struct sockaddr *to = address, *own = (const struct sockaddr *)(void *)net->address;
     uint32_t idx = 0;
+
+    (void)seal;
 
     if (len != net->address_len || len < sizeof to->sa_family || to->sa_family != own->sa_family)
         return -EAFNOSUPPORT;

@@ -23,7 +23,7 @@ struct channel_job;
 
 enum cmd_type {
     CMD_ADD_LINK = 1, /* a neighbour answers at this address; adding it again with another address
-                         replaces it */
+                         or secret replaces it */
     CMD_REMOVE_LINK,  /* it is gone; packets waiting for it take another way or go back to their
                          flows */
     CMD_ATTACH_JOB,   /* serve this job's rings */
@@ -36,14 +36,20 @@ enum cmd_type {
     CMD_STOP,  /* end the thread (channel_stop does this) */
 };
 
+/* CMD_ADD_LINK */
+struct cmd_link {
+    uint16_t slot;
+    uint16_t len;
+    uint8_t address[NET_ADDRESS_BYTES];
+    /* What the two ends of this link have in common and nobody else knows: another one as soon as
+     * either daemon is another incarnation. */
+    uint8_t secret[SEAL_SECRET_BYTES];
+};
+
 struct cmd {
     uint32_t type; /* enum cmd_type */
     union {
-        struct {
-            uint16_t slot;
-            uint16_t len;
-            uint8_t address[NET_ADDRESS_BYTES];
-        } add_link;
+        struct cmd_link add_link;
         struct {
             uint16_t slot;
         } remove_link;

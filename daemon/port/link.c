@@ -39,6 +39,10 @@ int link_init(struct links *links, struct port *port, uint64_t probe_every_ns)
 
 void link_deinit(struct links *links)
 {
+    /* Slots are given in order; a link without a seal was never added. */
+    for (uint32_t slot = 0; links->table && slot < links->n_slots; slot++)
+        if (links->table[slot].seal.made)
+            seal_deinit(&links->table[slot].seal);
     port_sparse_free(links->table, HOP_MAX_NODES * sizeof *links->table);
     port_sparse_free(links->rows, HOP_MAX_NODES * sizeof *links->rows);
 }
@@ -149,23 +153,43 @@ void link_on_sent(struct links *links, uint32_t block, int error)
     port_block_done(links->port, block, error);
 }
 
-bool link_is_at(const struct links *links, uint32_t slot, const void *address, uint32_t len)
+bool link_is_at(const struct links *links, const struct cmd_link *at)
 {
-    const struct link *link = &links->table[slot < HOP_MAX_NODES ? slot : 0];
+    const struct link *link = &links->table[at->slot < HOP_MAX_NODES ? at->slot : 0];
 
-    return link->up && link->address_len == len && memcmp(link->address, address, len) == 0;
+    return link->up && link->address_len == at->len &&
+           memcmp(link->address, at->address, at->len) == 0 && seal_is_of(&link->seal, at->secret);
 }
 
-void link_add(struct links *links, uint32_t slot, const void *address, uint32_t len)
+/* The seal for this secret: that of before if it is the same one. */
+static int link_set_seal(struct links *links, struct link *link, const struct cmd_link *at)
+{
+    const struct port *port = links->port;
+    uint32_t node_id =
+        atomic_load_explicit(&port->hops->entries[at->slot].node_id, memory_order_relaxed);
+
+    if (seal_is_of(&link->seal, at->secret))
+        return 0;
+    if (link->seal.made)
+        seal_deinit(&link->seal);
+    if (links->n_slots <= at->slot)
+        links->n_slots = at->slot + 1u;
+    return seal_init(&link->seal, at->secret, port->node_id < node_id, port->protect);
+}
+
+void link_add(struct links *links, const struct cmd_link *at)
 {
     struct port *port = links->port;
+    uint32_t slot = at->slot, len = at->len;
 
     if (slot == 0 || slot >= HOP_MAX_NODES || len > NET_ADDRESS_BYTES || port->net_lost)
         return;
     struct link *link = &links->table[slot];
     assert(!link->up && link->queue.n == 0);
     uint32_t peer;
-    int rc = port->driver->peer_add(port->net, address, len, &peer);
+    int rc = link_set_seal(links, link, at);
+    if (rc == 0)
+        rc = port->driver->peer_add(port->net, at->address, len, &link->seal, &peer);
     if (rc < 0) {
         log_warn("channel %s: address of neighbour in slot %u not usable: %s", port->name, slot,
                  strerror(-rc));
@@ -189,7 +213,7 @@ void link_add(struct links *links, uint32_t slot, const void *address, uint32_t 
     link->n_probes = 0;
     link->probed_packets = link->packets;
     link->address_len = (uint16_t)len;
-    memcpy(link->address, address, len);
+    memcpy(link->address, at->address, len);
     list_append(&links->up, &link->node);
     link->probe_ns = links->probe_every_ns == UINT64_MAX ? UINT64_MAX : port->now_ns;
     if (link->probe_ns < links->probe_due_ns)

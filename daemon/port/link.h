@@ -31,6 +31,8 @@ struct link {
     uint32_t rtt_us;
     uint64_t packets, bytes, errors;
     uint8_t address[NET_ADDRESS_BYTES];
+    /* Stays while the link is down: its numbers never begin again under one secret. */
+    struct seal seal;
 };
 
 struct links {
@@ -38,6 +40,7 @@ struct links {
     uint64_t probe_every_ns; /* UINT64_MAX: never */
     struct link *table;      /* by slot */
     struct list up, busy;
+    uint32_t n_slots;       /* of the table that were ever in use */
     uint64_t probe_due_ns;  /* no probe is due before */
     uint32_t n_household;   /* probes and echoes of this turn: no reason to stay awake */
     struct count_row *rows; /* by slot; read by control */
@@ -47,10 +50,10 @@ struct links {
 int link_init(struct links *links, struct port *port, uint64_t probe_every_ns);
 void link_deinit(struct links *links);
 
-/* Does the neighbour of this slot have this address already? */
-bool link_is_at(const struct links *links, uint32_t slot, const void *address, uint32_t len);
+/* Is the neighbour of this slot there already, with this address and secret? */
+bool link_is_at(const struct links *links, const struct cmd_link *at);
 /* Adds one that is not there. Tells control if the address is not usable. */
-void link_add(struct links *links, uint32_t slot, const void *address, uint32_t len);
+void link_add(struct links *links, const struct cmd_link *at);
 /* Removes it, if it is there; returns what waited for it. */
 struct block_queue link_remove(struct links *links, uint32_t slot);
 /* A neighbour to which something waits, and nothing has moved for long; 0: there is none. */

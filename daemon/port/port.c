@@ -53,6 +53,7 @@ int port_open(struct port *port, struct hub *hub, const struct port_config *conf
     /* Where packets are small, as in tests, a quarter of one: both classes have something. */
     port->quick_bytes =
         port->packet_bytes / 4 < WIRE_QUICK_BYTES ? port->packet_bytes / 4 : WIRE_QUICK_BYTES;
+    port->protect = config->net.protect;
     port->n_channels = hub->config.n_channels;
     port->fenced = hub->config.fenced;
     snprintf(port->name, sizeof port->name, "%s", config->name ? config->name : "channel");

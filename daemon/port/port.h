@@ -31,6 +31,7 @@ struct port {
     uint32_t n_receives;  /* blocks posted for receiving */
     uint32_t quick_bytes; /* messages of up to so many bytes are quick */
     bool fenced;
+    enum seal_mode protect;
     char name[64];
 
     /* The channel's thread's. */

@@ -65,13 +65,12 @@ void relay_given(struct relay *relay, uint32_t block)
     way_send_here(relay->links, link, block);
 }
 
-void relay_add_link(struct relay *relay, uint32_t slot, const void *address, uint32_t len)
+void relay_add_link(struct relay *relay, const struct cmd_link *at)
 {
-    if (relay->links->port->net_lost || len > NET_ADDRESS_BYTES ||
-        link_is_at(relay->links, slot, address, len))
+    if (relay->links->port->net_lost || at->len > NET_ADDRESS_BYTES || link_is_at(relay->links, at))
         return;
-    relay_remove_link(relay, slot);
-    link_add(relay->links, slot, address, len);
+    relay_remove_link(relay, at->slot);
+    link_add(relay->links, at);
 }
 
 void relay_remove_link(struct relay *relay, uint32_t slot)
@@ -94,16 +93,16 @@ bool relay_renew_links(struct relay *relay)
 
     for (uint32_t slot; (slot = link_stuck(relay->links)) != 0; any = true) {
         struct link *link = &relay->links->table[slot];
-        uint8_t address[NET_ADDRESS_BYTES];
-        uint32_t len = link->address_len;
+        struct cmd_link at = {.slot = (uint16_t)slot, .len = link->address_len};
 
         log_warn("channel %s: nothing moves to the neighbour in slot %u, opening the connection "
                  "anew",
                  relay->links->port->name, slot);
-        memcpy(address, link->address, len);
+        memcpy(at.address, link->address, at.len);
+        memcpy(at.secret, link->seal.secret, sizeof at.secret);
         link_on_error(relay->links, link, -ETIMEDOUT);
         relay_remove_link(relay, slot);
-        link_add(relay->links, slot, address, len);
+        link_add(relay->links, &at);
     }
     return any;
 }

@@ -18,8 +18,8 @@ struct relay {
 void relay_forward(struct relay *relay, uint32_t block, uint32_t len);
 /* A block that another channel gave, to be sent to the neighbour of its `slot`. Takes it. */
 void relay_given(struct relay *relay, uint32_t block);
-/* The neighbour of this slot answers at this address; replaces another address. */
-void relay_add_link(struct relay *relay, uint32_t slot, const void *address, uint32_t len);
+/* A neighbour is there; replaces what was known of its slot under another address or secret. */
+void relay_add_link(struct relay *relay, const struct cmd_link *at);
 /* It is gone: forwarded packets that waited for it take another way, if there is one. */
 void relay_remove_link(struct relay *relay, uint32_t slot);
 /* Opens anew the connections on which nothing moves. True if there were any. */

@@ -13,6 +13,13 @@
 
 #include "base/log.h"
 
+const char *seal_mode_name(uint32_t mode)
+{
+    static const char *const names[] = {"none", "integrity", "encrypt"};
+
+    return mode < sizeof names / sizeof *names ? names[mode] : "?";
+}
+
 int seal_derive_from(const struct seal_source *source, const char *label, const void *context,
                      size_t n_context, void *ret, size_t n_ret)
 {
@@ -182,6 +189,10 @@ int seal_init(struct seal *s, const uint8_t secret[SEAL_SECRET_BYTES], bool lowe
               enum seal_mode mode)
 {
     memset(s, 0, sizeof *s);
+    s->made = true;
+    s->lower = lower;
+    s->mode = mode;
+    memcpy(s->secret, secret, sizeof s->secret);
     int rc = seal_init_direction(&s->out, &s->out_id, secret, lower, mode);
 
     return rc < 0 ? rc : seal_init_direction(&s->in, &s->in_id, secret, !lower, mode);
@@ -191,6 +202,13 @@ void seal_deinit(struct seal *s)
 {
     seal_key_deinit(&s->out);
     seal_key_deinit(&s->in);
+    seal_forget(s->secret, sizeof s->secret);
+    s->made = false;
+}
+
+bool seal_is_of(const struct seal *s, const uint8_t secret[SEAL_SECRET_BYTES])
+{
+    return s->made && seal_equal(s->secret, secret, sizeof s->secret);
 }
 
 void seal_wrap(struct seal *s, struct seal_mark *ret_mark, const void *head, size_t n_head,

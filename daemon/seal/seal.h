@@ -46,6 +46,9 @@ enum seal_mode {
     SEAL_ENCRYPT = 2,   /* AES-128-GCM: nobody reads them either */
 };
 
+/* As the configuration calls it; "?" if there is none of this number. */
+const char *seal_mode_name(uint32_t mode);
+
 /* Conditions of what checks. */
 enum {
     SEAL_E_CODE = 1, /* not from the other side, or damaged */
@@ -102,9 +105,14 @@ struct seal_mark {
 /* Numbers behind the highest one that may still come: more than is ever between two nodes. */
 #define SEAL_WINDOW 4096u
 
-/* One end of a pair, for datagrams. */
+/* One end of a pair. */
 struct seal {
     UT_hash_handle hh; /* of whoever looks for it */
+    bool made;
+    bool lower; /* this node has the lower id of the two */
+    enum seal_mode mode;
+    uint8_t secret[SEAL_SECRET_BYTES]; /* what connections prove */
+    /* Of datagrams. */
     struct seal_key out, in;
     uint64_t out_id, in_id;
     uint64_t number; /* last one sent */
@@ -116,6 +124,8 @@ struct seal {
 int seal_init(struct seal *s, const uint8_t secret[SEAL_SECRET_BYTES], bool lower,
               enum seal_mode mode);
 void seal_deinit(struct seal *s);
+/* Made for this secret? */
+bool seal_is_of(const struct seal *s, const uint8_t secret[SEAL_SECRET_BYTES]);
 
 void seal_wrap(struct seal *s, struct seal_mark *ret_mark, const void *head, size_t n_head,
                const void *from, size_t n, void *to);

@@ -66,9 +66,20 @@ void parts_free(struct parts *p)
     free(p);
 }
 
+struct cmd_link parts_link(const struct parts *p, uint32_t slot, const void *address, uint16_t len)
+{
+    struct cmd_link at = {.slot = (uint16_t)slot, .len = len};
+
+    (void)p;
+    memcpy(at.address, address, len);
+    return at;
+}
+
 void parts_add_link(struct parts *p)
 {
-    relay_add_link(&p->relay, 1, &p->far_address, sizeof p->far_address);
+    struct cmd_link at = parts_link(p, 1, &p->far_address, sizeof p->far_address);
+
+    relay_add_link(&p->relay, &at);
     /* A stream takes its time to connect. */
     parts_step(p, 5 * CLOCK_NS_PER_MS);
 }

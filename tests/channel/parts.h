@@ -33,6 +33,8 @@ struct parts *parts_new(bool datagram);
 void parts_free(struct parts *p);
 /* Adds the link to the far endpoint, as slot 1. */
 void parts_add_link(struct parts *p);
+/* What control would say of a neighbour. */
+struct cmd_link parts_link(const struct parts *p, uint32_t slot, const void *address, uint16_t len);
 /* All ways to the node of this slot: a small one, then large ones. */
 void parts_set_ways(struct parts *p, uint32_t slot, hop_word quick, hop_word wide0, hop_word wide1);
 /* A data packet from node `src` to node `dst` in a block of the port; sealed. */

@@ -24,6 +24,7 @@ static struct sim_network *nw;
 static struct arena arenas[2];
 static struct net *ends[2];
 static uint32_t peer;
+static struct seal seals[2];
 static uint64_t now_ns;
 
 static void start(const struct sim_faults *faults)
@@ -42,7 +43,7 @@ static void start(const struct sim_faults *faults)
             assert_int_equal(net_frag.post(ends[i], b), 0);
     }
     assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
-    assert_int_equal(net_frag.peer_add(ends[0], &address, len, &peer), 0);
+    assert_int_equal(net_frag.peer_add(ends[0], &address, len, &seals[0], &peer), 0);
 }
 
 static void stop(void)

@@ -325,16 +325,23 @@ static void test_link_stuck(void **state)
     assert_int_equal(p->port.pool.n_use[BLOCK_NOTE], 0);
 }
 
+static void add_at(uint32_t slot, const void *address, uint16_t len)
+{
+    struct cmd_link at = parts_link(p, slot, address, len);
+
+    relay_add_link(&p->relay, &at);
+}
+
 static void test_link_addresses(void **state)
 {
     struct cmd_event event;
     uint8_t odd[3] = {1, 2, 3};
 
     (void)state;
-    relay_add_link(&p->relay, 0, &p->far_address, sizeof p->far_address);
-    relay_add_link(&p->relay, HOP_MAX_NODES, &p->far_address, sizeof p->far_address);
+    add_at(0, &p->far_address, sizeof p->far_address);
+    add_at(HOP_MAX_NODES, &p->far_address, sizeof p->far_address);
     assert_true(list_empty(&p->links.up));
-    relay_add_link(&p->relay, 2, odd, sizeof odd);
+    add_at(2, odd, sizeof odd);
     assert_true(next_event(EVENT_LINK_ERROR, &event));
     assert_int_equal(event.slot, 2);
     parts_add_link(p);
@@ -342,9 +349,23 @@ static void test_link_addresses(void **state)
     parts_add_link(p);
     assert_int_equal(p->links.table[1].peer, peer);
     uint32_t other = p->far_address + 1;
-    relay_add_link(&p->relay, 1, &other, sizeof other);
-    assert_false(link_is_at(&p->links, 1, &p->far_address, sizeof p->far_address));
-    assert_true(link_is_at(&p->links, 1, &other, sizeof other));
+    add_at(1, &other, sizeof other);
+    struct cmd_link at = parts_link(p, 1, &p->far_address, sizeof p->far_address);
+    assert_false(link_is_at(&p->links, &at));
+    at = parts_link(p, 1, &other, sizeof other);
+    assert_true(link_is_at(&p->links, &at));
+    /* The neighbour is another incarnation at the same address. */
+    at.secret[0] = 1;
+    assert_false(link_is_at(&p->links, &at));
+    p->links.table[1].seal.number = 5;
+    relay_add_link(&p->relay, &at);
+    assert_true(link_is_at(&p->links, &at));
+    assert_int_equal(p->links.table[1].seal.number, 0);
+    /* Numbers go on where they were when the link comes back. */
+    p->links.table[1].seal.number = 5;
+    relay_remove_link(&p->relay, 1);
+    relay_add_link(&p->relay, &at);
+    assert_int_equal(p->links.table[1].seal.number, 5);
     relay_remove_link(&p->relay, 1);
     relay_remove_link(&p->relay, 1);
     assert_true(list_empty(&p->links.up));

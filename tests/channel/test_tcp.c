@@ -31,6 +31,7 @@ struct end {
     struct arena arena;
     struct net *net;
     uint32_t peer;
+    struct seal seal;
     uint32_t free[BLOCKS], n_free; /* blocks to send from */
     uint32_t n_received, n_failed, n_down;
     uint64_t next_seed; /* what the next packet contains */
@@ -63,7 +64,7 @@ static void introduce(struct end *e, const struct end *to)
     size_t len = sizeof address;
 
     assert_int_equal(net_tcp.address(to->net, address, &len), 0);
-    assert_int_equal(net_tcp.peer_add(e->net, address, len, &e->peer), 0);
+    assert_int_equal(net_tcp.peer_add(e->net, address, len, &e->seal, &e->peer), 0);
 }
 
 static void start(uint32_t n_posted)
@@ -222,7 +223,8 @@ static void test_pieces(void **state)
         size_t n = sizeof hello, at = 0;
         uint32_t n_packets = 0;
         start(12);
-        assert_int_equal(net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].peer), 0);
+        assert_int_equal(
+            net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].seal, &ends[0].peer), 0);
         memcpy(stream, &hello, n);
         /* One byte a poll takes its time: a shorter stream then. */
         for (size_t limit = pieces[p] < 100 ? 60000 : sizeof stream - PACKET - 8; n < limit;
@@ -276,7 +278,8 @@ static void test_rubbish(void **state)
     start(16);
     introduce(&ends[0], &ends[1]);
     introduce(&ends[1], &ends[0]);
-    assert_int_equal(net_tcp.peer_add(ends[0].net, &from, sizeof from, &(uint32_t){0}), 0);
+    assert_int_equal(
+        net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].seal, &(uint32_t){0}), 0);
     uint64_t sent = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         int fd = dial(&ends[0]);

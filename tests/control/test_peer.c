@@ -16,6 +16,7 @@
 #include "proto/control.pb-c.h"
 
 struct side {
+    enum seal_mode protect;
     struct peer peer;
     struct peer_self self;
     struct auth_key key;
@@ -73,6 +74,7 @@ static const struct peer_ops ops = {
 static void side_init(struct side *s, const char *name)
 {
     memset(s, 0, sizeof *s);
+    s->protect = SEAL_INTEGRITY;
     memset(s->key.bytes, 7, 40);
     s->key.len = 40;
     s->self = (struct peer_self){.node = name,
@@ -80,6 +82,7 @@ static void side_init(struct side *s, const char *name)
                                  .node_id = node_name_id(name),
                                  .epoch = 5,
                                  .packet_bytes = 16384,
+                                 .salt = {(uint8_t)name[0]},
                                  .key = &s->key,
                                  .heartbeat_ns = 200 * CLOCK_NS_PER_MS,
                                  .dead_after_ns = CLOCK_NS_PER_S,
@@ -102,8 +105,8 @@ static int carry(struct side *a, struct side *b, uint64_t now_ns)
 
 static void start(struct side *a, struct side *b, uint64_t now_ns)
 {
-    peer_start(&a->peer, &a->self, "net", 1, true, &ops, a, now_ns);
-    peer_start(&b->peer, &b->self, "net", 2, false, &ops, b, now_ns);
+    peer_start(&a->peer, &a->self, "net", a->protect, 1, true, &ops, a, now_ns);
+    peer_start(&b->peer, &b->self, "net", b->protect, 2, false, &ops, b, now_ns);
 }
 
 static void test_good(void **state)
@@ -165,7 +168,7 @@ static void test_mirror(void **state)
 
     (void)state;
     side_init(&a, "a");
-    peer_start(&a.peer, &a.self, "net", 1, true, &ops, &a, 1);
+    peer_start(&a.peer, &a.self, "net", SEAL_INTEGRITY, 1, true, &ops, &a, 1);
     uint32_t hello_len = a.out[0].len;
     memcpy(hello, a.out[0].body, hello_len);
     a.n_out = 0;
@@ -205,7 +208,7 @@ static void test_order(void **state)
         if (type == MOTET__FRAME_TYPE__HELLO)
             continue;
         side_init(&a, "a");
-        peer_start(&a.peer, &a.self, "net", 1, true, &ops, &a, 1);
+        peer_start(&a.peer, &a.self, "net", SEAL_INTEGRITY, 1, true, &ops, &a, 1);
         assert_true(peer_on_frame(&a.peer, type, body, sizeof body, 2) < 0);
     }
 }
@@ -239,13 +242,89 @@ static void test_alive(void **state)
     assert_non_null(strstr(a.peer.reason, "silent"));
 }
 
+/* What follows the proofs is read by the other side alone, once, in its order. */
+static void test_wrapped(void **state)
+{
+    uint8_t sent[2][40 + PEER_CODE_BYTES], got[48], bad[48];
+    struct side a, b;
+    uint32_t n;
+
+    (void)state;
+    side_init(&a, "a");
+    side_init(&b, "b");
+    start(&a, &b, 1);
+    /* Before, frames are as they are. */
+    assert_int_equal(peer_wrap(&a.peer, 4, "plain", 5, got), 5);
+    assert_int_equal(carry(&a, &b, 2), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(peer_wrap(&a.peer, 4, "somebody's environment, and keys", 32, sent[i]),
+                         32 + PEER_CODE_BYTES);
+        assert_null(memmem(sent[i], sizeof sent[i], "environment", 11));
+    }
+    /* Every bit counts, and so do type, order, place and direction. */
+    for (uint32_t bit = 0; bit < 8 * (32 + PEER_CODE_BYTES); bit++) {
+        struct peer at = b.peer;
+        memcpy(bad, sent[0], sizeof sent[0]);
+        bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_true(peer_unwrap(&at, 4, bad, 32 + PEER_CODE_BYTES, got, &n) < 0);
+    }
+    struct peer at = b.peer;
+    assert_true(peer_unwrap(&at, 5, sent[0], 32 + PEER_CODE_BYTES, got, &n) < 0);
+    at = b.peer;
+    assert_true(peer_unwrap(&at, 4, sent[1], 32 + PEER_CODE_BYTES, got, &n) < 0);
+    at = b.peer;
+    assert_true(peer_unwrap(&at, 4, sent[0], PEER_CODE_BYTES - 1, got, &n) < 0);
+    at = a.peer;
+    assert_true(peer_unwrap(&at, 4, sent[0], 32 + PEER_CODE_BYTES, got, &n) < 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(peer_unwrap(&b.peer, 4, sent[i], 32 + PEER_CODE_BYTES, got, &n), 0);
+        assert_int_equal(n, 32);
+        assert_memory_equal(got, "somebody's environment, and keys", 32);
+    }
+    assert_true(peer_unwrap(&b.peer, 4, sent[1], 32 + PEER_CODE_BYTES, got, &n) < 0);
+    peer_end(&a.peer);
+    peer_end(&b.peer);
+}
+
+/* Both find the same secret, whoever opens the connection and however often; another incarnation
+ * has another one. */
+static void test_secret(void **state)
+{
+    uint8_t first[SEAL_SECRET_BYTES] = {0};
+    struct side a, b;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        side_init(&a, "a");
+        side_init(&b, "b");
+        b.self.salt[1] = i == 2;
+        if (i == 1)
+            start(&b, &a, 1);
+        else
+            start(&a, &b, 1);
+        assert_int_equal(carry(&a, &b, 2), 0);
+        assert_memory_equal(a.peer.secret, b.peer.secret, SEAL_SECRET_BYTES);
+        if (i == 1)
+            assert_memory_equal(a.peer.secret, first, sizeof first);
+        else
+            assert_memory_not_equal(a.peer.secret, first, sizeof first);
+        memcpy(first, a.peer.secret, sizeof first);
+        peer_end(&a.peer);
+        peer_end(&b.peer);
+    }
+    side_init(&a, "a");
+    side_init(&b, "b");
+    a.protect = SEAL_ENCRYPT;
+    expect_refused(&a, &b, "node a has protect = encrypt on network net, here it is integrity");
+}
+
 static void test_slow_handshake(void **state)
 {
     struct side a;
 
     (void)state;
     side_init(&a, "a");
-    peer_start(&a.peer, &a.self, "net", 1, true, &ops, &a, 1);
+    peer_start(&a.peer, &a.self, "net", SEAL_INTEGRITY, 1, true, &ops, &a, 1);
     assert_int_equal(peer_on_timer(&a.peer, 4 * CLOCK_NS_PER_S), 0);
     assert_true(peer_on_timer(&a.peer, 6 * CLOCK_NS_PER_S) < 0);
 }
@@ -256,7 +335,8 @@ int main(void)
         cmocka_unit_test(test_good),           cmocka_unit_test(test_refused),
         cmocka_unit_test(test_mirror),         cmocka_unit_test(test_changed_hello),
         cmocka_unit_test(test_order),          cmocka_unit_test(test_alive),
-        cmocka_unit_test(test_slow_handshake),
+        cmocka_unit_test(test_slow_handshake), cmocka_unit_test(test_wrapped),
+        cmocka_unit_test(test_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

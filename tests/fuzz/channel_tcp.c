@@ -27,6 +27,7 @@
 struct fuzz {
     struct arena arena;
     struct net *net;
+    struct seal seal;
     bool posted[BLOCKS];
 };
 
@@ -71,7 +72,7 @@ static int dial(struct fuzz *f, bool hello)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     memcpy(h.address, &from, sizeof from);
-    if (net_tcp.peer_add(f->net, &from, sizeof from, &peer) != 0 ||
+    if (net_tcp.peer_add(f->net, &from, sizeof from, &f->seal, &peer) != 0 ||
         net_tcp.address(f->net, address, &len) != 0)
         abort();
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* no port stays behind */

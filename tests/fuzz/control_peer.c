@@ -127,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     uint64_t now_ns = 1;
 
     log_set_level(LOG_ERROR);
-    peer_start(&peer, &self, "net", 1, n & 1, &ops, &f, now_ns);
+    peer_start(&peer, &self, "net", SEAL_INTEGRITY, 1, n & 1, &ops, &f, now_ns);
     while (n >= 3) {
         uint16_t type = data[0] & 0x0f;
         uint32_t len = (uint32_t)(data[1] | data[2] << 8);

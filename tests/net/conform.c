@@ -34,6 +34,7 @@ struct subject {
     const char *fault;
     const struct sim_faults *sim; /* the network that it needs */
     bool loses;                   /* though its network does not */
+    enum seal_mode protect;
 };
 
 /* Whose a block is. */
@@ -43,6 +44,7 @@ struct end {
     struct arena arena;
     struct net_endpoint e;
     uint32_t peer;
+    struct seal seal;
     enum owner owner[BLOCKS];
     uint32_t n_received, n_sent, n_failed, n_down;
     bool seen[1u << 16]; /* numbers of packets that arrived */
@@ -55,6 +57,8 @@ static struct sim_network *network;
 static uint64_t sim_now_ns;
 static struct end ends[2];
 static const char *step_name;
+/* Of the two ends: another one as soon as one of them is opened anew. */
+static uint8_t secret[SEAL_SECRET_BYTES];
 
 static void check(bool ok, const char *what, int line)
 {
@@ -79,6 +83,7 @@ static void open_end(struct end *end)
 {
     struct net_config config = {.n_blocks = BLOCKS,
                                 .max_bytes = PACKET,
+                                .protect = subject->protect,
                                 .address = "127.0.0.1",
                                 .provider = subject->provider,
                                 .context = network};
@@ -87,6 +92,7 @@ static void open_end(struct end *end)
 
     CHECK(driver != NULL);
     memset(end, 0, sizeof *end);
+    secret[0]++;
     end->ordered = true;
     CHECK(arena_init(&end->arena, BLOCKS, PACKET - (uint32_t)sizeof(struct wire_header)) == 0);
     CHECK(net_drivers_open(driver, &config, subject->fault, &end->arena, &end->e) == 0);
@@ -100,6 +106,8 @@ static void close_end(struct end *end)
     if (end->e.net)
         end->e.driver->close(end->e.net);
     arena_deinit(&end->arena);
+    if (end->seal.made)
+        seal_deinit(&end->seal);
     end->e.net = NULL;
 }
 
@@ -110,7 +118,12 @@ static void introduce(struct end *end, const struct end *to)
 
     CHECK(to->e.driver->address(to->e.net, address, &len) == 0);
     CHECK(len > 0 && len <= sizeof address);
-    CHECK(end->e.driver->peer_add(end->e.net, address, len, &end->peer) == 0);
+    if (!seal_is_of(&end->seal, secret)) {
+        if (end->seal.made)
+            seal_deinit(&end->seal);
+        CHECK(seal_init(&end->seal, secret, end == &ends[0], subject->protect) == 0);
+    }
+    CHECK(end->e.driver->peer_add(end->e.net, address, len, &end->seal, &end->peer) == 0);
 }
 
 /* Posts receive blocks until there are none, the driver has enough, or there are n. */
@@ -268,8 +281,8 @@ static void test_addresses(void)
     CHECK(ends[0].e.driver->address(ends[0].e.net, a[0], &small) < 0);
     /* What another node says its address is may be anything. */
     memset(a[0], 0xff, sizeof a[0]);
-    CHECK(ends[0].e.driver->peer_add(ends[0].e.net, a[0], 1, &peer) < 0);
-    CHECK(ends[0].e.driver->peer_add(ends[0].e.net, a[0], 3, &peer) < 0);
+    CHECK(ends[0].e.driver->peer_add(ends[0].e.net, a[0], 1, &ends[0].seal, &peer) < 0);
+    CHECK(ends[0].e.driver->peer_add(ends[0].e.net, a[0], 3, &ends[0].seal, &peer) < 0);
     stop();
 }
 

@@ -106,9 +106,12 @@ static int skeleton_address(struct net *net, void *buf, size_t *len)
 
 /* An address comes from another node: check it. Connecting, where there is something to connect,
  * goes on in `poll`; nobody waits for it here. */
-static int skeleton_peer_add(struct net *net, const void *address, size_t len, uint32_t *ret_peer)
+static int skeleton_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
+                             uint32_t *ret_peer)
 {
     uint32_t a;
+
+    (void)seal;
 
     if (len != sizeof a)
         return -EINVAL;

@@ -296,9 +296,12 @@ static int sim_address(struct net *net, void *buf, size_t *len)
     return 0;
 }
 
-static int sim_peer_add(struct net *net, const void *address, size_t len, uint32_t *ret_peer)
+static int sim_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
+                        uint32_t *ret_peer)
 {
     uint32_t a;
+
+    (void)seal;
 
     if (len != sizeof a)
         return -EINVAL;

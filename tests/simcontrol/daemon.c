@@ -201,9 +201,10 @@ static bool daemon_channel_alive(void *ctx, uint32_t channel)
 }
 
 static void daemon_channel_add_link(void *ctx, uint32_t channel, uint16_t slot,
-                                    const uint8_t *address, uint32_t len)
+                                    const uint8_t *address, uint32_t len,
+                                    const uint8_t secret[SEAL_SECRET_BYTES])
 {
-    (void)ctx, (void)channel, (void)slot, (void)address, (void)len;
+    (void)ctx, (void)channel, (void)slot, (void)address, (void)len, (void)secret;
 }
 
 static void daemon_channel_remove_link(void *ctx, uint32_t channel, uint16_t slot)
