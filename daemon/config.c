@@ -172,9 +172,9 @@ struct config_parse_state {
     size_t n_left;
 };
 
-static void complain(struct config_parse_state *p, const char *fmt, ...)
+static void config_complain(struct config_parse_state *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-static void complain(struct config_parse_state *p, const char *fmt, ...)
+static void config_complain(struct config_parse_state *p, const char *fmt, ...)
 {
     char line[1024];
     int n = p->line > 0 ? snprintf(line, sizeof line, "%s:%d: ", p->file, p->line)
@@ -316,16 +316,17 @@ static void set_value(struct config_parse_state *p, void *object, const struct c
     switch (e->type) {
     case TYPE_NAME:
         if (value[0] != '\0' && !name_valid(value)) {
-            complain(p, "%s = %s: expected a name of 1 to %d letters, digits, '.', '_' or '-'",
-                     e->key, value, CONFIG_NAME_BYTES - 1);
+            config_complain(p,
+                            "%s = %s: expected a name of 1 to %d letters, digits, '.', '_' or '-'",
+                            e->key, value, CONFIG_NAME_BYTES - 1);
             return;
         }
         store_text(object, e, value);
         return;
     case TYPE_TEXT:
         if (strlen(value) >= e->size) {
-            complain(p, "%s: the value has %zu characters, expected at most %zu", e->key,
-                     strlen(value), e->size - 1);
+            config_complain(p, "%s: the value has %zu characters, expected at most %zu", e->key,
+                            strlen(value), e->size - 1);
             return;
         }
         store_text(object, e, value);
@@ -340,7 +341,7 @@ static void set_value(struct config_parse_state *p, void *object, const struct c
             size_t at = strlen(words);
             snprintf(words + at, sizeof words - at, "%s%s", at ? ", " : "", c->word);
         }
-        complain(p, "%s = %s: expected one of %s", e->key, value, words);
+        config_complain(p, "%s = %s: expected one of %s", e->key, value, words);
         return;
     }
     case TYPE_MODE: {
@@ -348,7 +349,8 @@ static void set_value(struct config_parse_state *p, void *object, const struct c
         errno = 0;
         n = strtoull(value, &end, 8);
         if (errno != 0 || !isdigit((unsigned char)value[0]) || *end != '\0' || n > e->max) {
-            complain(p, "%s = %s: expected permission bits in octal, 0000 to 0777", e->key, value);
+            config_complain(p, "%s = %s: expected permission bits in octal, 0000 to 0777", e->key,
+                            value);
             return;
         }
         store_number(object, e, n);
@@ -366,11 +368,11 @@ static void set_value(struct config_parse_state *p, void *object, const struct c
         char low[32], high[32];
         format_number(e->min, units, low, sizeof low);
         format_number(e->max, units, high, sizeof high);
-        complain(p, "%s = %s: expected %s from %s to %s", e->key, value,
-                 e->type == TYPE_SIZE   ? "a size like 64KiB"
-                 : e->type == TYPE_TIME ? "a time like 200ms"
-                                        : "a number",
-                 low, high);
+        config_complain(p, "%s = %s: expected %s from %s to %s", e->key, value,
+                        e->type == TYPE_SIZE   ? "a size like 64KiB"
+                        : e->type == TYPE_TIME ? "a time like 200ms"
+                                               : "a number",
+                        low, high);
         return;
     }
     }
@@ -384,7 +386,7 @@ static struct config_channel *channel_at(struct config_parse_state *p, const cha
         if (strcmp(c->channels[i].name, name) == 0)
             return &c->channels[i];
     if (c->n_channels == CONFIG_MAX_CHANNELS) {
-        complain(p, "[channel %s]: expected at most %d channels", name, CONFIG_MAX_CHANNELS);
+        config_complain(p, "[channel %s]: expected at most %d channels", name, CONFIG_MAX_CHANNELS);
         return NULL;
     }
     struct config_channel *ch = &c->channels[c->n_channels++];
@@ -412,7 +414,7 @@ static int on_setting(void *user, const char *section, const char *key, const ch
         while (*name == ' ')
             name++;
         if (!name_valid(name) || strlen(section) >= 49) {
-            complain(
+            config_complain(
                 p, "[%s]: expected [channel NAME] with a name of letters, digits, '.', '_' or '-'",
                 section);
             return 1;
@@ -422,14 +424,15 @@ static int on_setting(void *user, const char *section, const char *key, const ch
         if (!object)
             return 1;
     } else if (!section_known(section)) {
-        complain(p, "[%s]: unknown section; expected node, mesh, transport, jobs or channel NAME",
-                 section);
+        config_complain(
+            p, "[%s]: unknown section; expected node, mesh, transport, jobs or channel NAME",
+            section);
         return 1;
     }
     const struct config_entry *e = find_entry(kind, key);
     if (!e) {
         list_keys(kind, keys, sizeof keys);
-        complain(p, "%s: unknown key in [%s]; expected one of %s", key, section, keys);
+        config_complain(p, "%s: unknown key in [%s]; expected one of %s", key, section, keys);
         return 1;
     }
     set_value(p, object, e, value);
@@ -472,7 +475,7 @@ static char *read_line(char *out, int size, void *stream)
     }
     out[n] = '\0';
     if (n == size - 1 && out[n - 1] != '\n') {
-        complain(p, "line is too long; expected at most %d characters", size - 2);
+        config_complain(p, "line is too long; expected at most %d characters", size - 2);
         /* The rest would be taken for lines of their own. */
         for (;;) {
             int c = p->stream       ? getc(p->stream)
@@ -494,10 +497,10 @@ static int parse_source(struct config_parse_state *p)
 
     if (rc > 0) {
         p->line = rc;
-        complain(p, "expected [section], key = value, or a comment after # or ;");
+        config_complain(p, "expected [section], key = value, or a comment after # or ;");
     } else if (rc < 0) {
         p->line = 0;
-        complain(p, "out of memory");
+        config_complain(p, "out of memory");
     }
     return p->n_errors > 0 ? -EINVAL : 0;
 }
@@ -517,7 +520,7 @@ static int load_one(struct config *c, const char *path, config_report_fn *report
 
     p.stream = fopen(path, "re");
     if (!p.stream) {
-        complain(&p, "%s", strerror(errno));
+        config_complain(&p, "%s", strerror(errno));
         return -EINVAL;
     }
     int rc = parse_source(&p);
@@ -593,18 +596,18 @@ int config_finish(struct config *c, config_report_fn *report, void *ctx)
             snprintf(c->runtime_dir, sizeof c->runtime_dir, "/tmp/motet-%u", (unsigned)geteuid());
     }
     if (strlen(c->runtime_dir) > 80)
-        complain(&p,
-                 "runtime_dir = %s: expected at most 80 characters, since socket paths are short",
-                 c->runtime_dir);
+        config_complain(
+            &p, "runtime_dir = %s: expected at most 80 characters, since socket paths are short",
+            c->runtime_dir);
     if (c->client_socket[0] == '\0')
         snprintf(c->client_socket, sizeof c->client_socket, "%.80s/client.sock", c->runtime_dir);
     if (c->status_socket[0] == '\0')
         snprintf(c->status_socket, sizeof c->status_socket, "%.80s/status.sock", c->runtime_dir);
     if (c->packet_bytes % 64 != 0)
-        complain(&p, "packet_bytes = %llu: expected a multiple of 64",
-                 (unsigned long long)c->packet_bytes);
+        config_complain(&p, "packet_bytes = %llu: expected a multiple of 64",
+                        (unsigned long long)c->packet_bytes);
     if (c->dead_after_ns < 2 * c->heartbeat_ns)
-        complain(
+        config_complain(
             &p,
             "dead_after: expected at least twice heartbeat, or live links would be taken for dead");
     for (int i = 0; i < c->n_channels; i++) {
@@ -614,12 +617,12 @@ int config_finish(struct config *c, config_report_fn *report, void *ctx)
         if (ch->network[0] == '\0')
             snprintf(ch->network, sizeof ch->network, "%s", ch->name);
         if ((ch->interface[0] == '\0') == (ch->cidr[0] == '\0'))
-            complain(&p, "[channel %s]: expected either interface or cidr", ch->name);
+            config_complain(&p, "[channel %s]: expected either interface or cidr", ch->name);
     }
     if (c->n_channels > 0 && c->key_file[0] == '\0') {
         p.file = c->channels[0].origin.file;
         p.line = 0;
-        complain(&p, "key_file in [node] is missing: channels need the cluster key");
+        config_complain(&p, "key_file in [node] is missing: channels need the cluster key");
     }
     return p.n_errors > 0 ? -EINVAL : 0;
 }
@@ -738,8 +741,8 @@ int config_diff(const struct config *c, const struct config *fresh, config_repor
     struct config_parse_state p = {.file = "file", .report = report, .report_ctx = ctx};
 
     if (c->n_channels != fresh->n_channels)
-        complain(&p, "it has %d channels, the daemon runs with %d: restart", fresh->n_channels,
-                 c->n_channels);
+        config_complain(&p, "it has %d channels, the daemon runs with %d: restart",
+                        fresh->n_channels, c->n_channels);
     for (size_t i = 0; i < N_ENTRIES; i++) {
         const struct config_entry *e = &entries[i];
         bool of_channel = strcmp(e->section, "channel") == 0;
@@ -749,9 +752,10 @@ int config_diff(const struct config *c, const struct config *fresh, config_repor
             const void *ours = of_channel ? (const void *)&c->channels[ch] : c;
             const void *theirs = of_channel ? (const void *)&fresh->channels[ch] : fresh;
             if (values_differ(ours, theirs, e))
-                complain(&p, "%s in [%s%s%s] is not what the daemon runs with: %s", e->key,
-                         e->section, of_channel ? " " : "", of_channel ? c->channels[ch].name : "",
-                         e->reloadable ? "reload" : "restart");
+                config_complain(&p, "%s in [%s%s%s] is not what the daemon runs with: %s", e->key,
+                                e->section, of_channel ? " " : "",
+                                of_channel ? c->channels[ch].name : "",
+                                e->reloadable ? "reload" : "restart");
         }
     }
     return p.n_errors;
@@ -768,10 +772,11 @@ int config_reload(struct config *c, const struct config *fresh, config_report_fn
         if (e->reloadable)
             store_number(c, e, load_number(fresh, e));
         else
-            complain(&p, "%s in [%s] changed; it takes effect after a restart", e->key, e->section);
+            config_complain(&p, "%s in [%s] changed; it takes effect after a restart", e->key,
+                            e->section);
     }
     if (c->n_channels != fresh->n_channels)
-        complain(&p, "the number of channels changed; it takes effect after a restart");
+        config_complain(&p, "the number of channels changed; it takes effect after a restart");
     for (int ch = 0; ch < c->n_channels && ch < fresh->n_channels; ch++) {
         for (size_t i = 0; i < N_ENTRIES; i++) {
             const struct config_entry *e = &entries[i];
@@ -781,8 +786,8 @@ int config_reload(struct config *c, const struct config *fresh, config_report_fn
             if (e->reloadable)
                 store_number(&c->channels[ch], e, load_number(&fresh->channels[ch], e));
             else
-                complain(&p, "%s in [channel %s] changed; it takes effect after a restart", e->key,
-                         c->channels[ch].name);
+                config_complain(&p, "%s in [channel %s] changed; it takes effect after a restart",
+                                e->key, c->channels[ch].name);
         }
     }
     return p.n_errors;

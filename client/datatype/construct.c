@@ -26,7 +26,7 @@ static int publish_new(struct type_map *map, struct type_contents *contents, boo
 }
 
 /* The record of a constructor with one child type; NULL when out of memory. */
-static struct type_contents *record(int combiner, bool large, struct datatype *oldtype)
+static struct type_contents *construct_record(int combiner, bool large, struct datatype *oldtype)
 {
     struct type_contents *contents = contents_new(combiner, large, 1);
     if (contents != NULL)
@@ -37,7 +37,7 @@ static struct type_contents *record(int combiner, bool large, struct datatype *o
 int mpi_type_contiguous(MPI_Count count, struct datatype *oldtype, struct datatype **ret_newtype,
                         bool large)
 {
-    struct type_contents *contents = record(MPI_COMBINER_CONTIGUOUS, large, oldtype);
+    struct type_contents *contents = construct_record(MPI_COMBINER_CONTIGUOUS, large, oldtype);
     if (contents != NULL)
         contents_add_count(contents, count);
     return publish_new(type_map_new_regular(oldtype, 1, count, 0), contents, false, ret_newtype);
@@ -49,7 +49,7 @@ int mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
     MPI_Count stride_bytes;
     if (__builtin_mul_overflow(stride, oldtype->extent, &stride_bytes))
         return too_large("stride", stride, oldtype->extent);
-    struct type_contents *contents = record(MPI_COMBINER_VECTOR, large, oldtype);
+    struct type_contents *contents = construct_record(MPI_COMBINER_VECTOR, large, oldtype);
     if (contents != NULL) {
         contents_add_count(contents, count);
         contents_add_count(contents, blocklength);
@@ -62,7 +62,7 @@ int mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
 int mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
                             struct datatype *oldtype, struct datatype **ret_newtype, bool large)
 {
-    struct type_contents *contents = record(MPI_COMBINER_HVECTOR, large, oldtype);
+    struct type_contents *contents = construct_record(MPI_COMBINER_HVECTOR, large, oldtype);
     if (contents != NULL) {
         contents_add_count(contents, count);
         contents_add_count(contents, blocklength);
@@ -105,7 +105,7 @@ int mpi_type_indexed(MPI_Count count, struct intvec array_of_blocklengths,
                      struct intvec array_of_displacements, struct datatype *oldtype,
                      struct datatype **ret_newtype, bool large)
 {
-    struct type_contents *contents = record(MPI_COMBINER_INDEXED, large, oldtype);
+    struct type_contents *contents = construct_record(MPI_COMBINER_INDEXED, large, oldtype);
     if (contents != NULL) {
         contents_add_count(contents, count);
         contents_add_counts(contents, array_of_blocklengths, count);
@@ -119,7 +119,7 @@ int mpi_type_create_hindexed(MPI_Count count, struct intvec array_of_blocklength
                              struct intvec array_of_displacements, struct datatype *oldtype,
                              struct datatype **ret_newtype, bool large)
 {
-    struct type_contents *contents = record(MPI_COMBINER_HINDEXED, large, oldtype);
+    struct type_contents *contents = construct_record(MPI_COMBINER_HINDEXED, large, oldtype);
     if (contents != NULL) {
         contents_add_count(contents, count);
         contents_add_counts(contents, array_of_blocklengths, count);
@@ -133,7 +133,7 @@ int mpi_type_create_indexed_block(MPI_Count count, MPI_Count blocklength,
                                   struct intvec array_of_displacements, struct datatype *oldtype,
                                   struct datatype **ret_newtype, bool large)
 {
-    struct type_contents *contents = record(MPI_COMBINER_INDEXED_BLOCK, large, oldtype);
+    struct type_contents *contents = construct_record(MPI_COMBINER_INDEXED_BLOCK, large, oldtype);
     if (contents != NULL) {
         contents_add_count(contents, count);
         contents_add_count(contents, blocklength);
@@ -147,7 +147,7 @@ int mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength,
                                    struct intvec array_of_displacements, struct datatype *oldtype,
                                    struct datatype **ret_newtype, bool large)
 {
-    struct type_contents *contents = record(MPI_COMBINER_HINDEXED_BLOCK, large, oldtype);
+    struct type_contents *contents = construct_record(MPI_COMBINER_HINDEXED_BLOCK, large, oldtype);
     if (contents != NULL) {
         contents_add_count(contents, count);
         contents_add_count(contents, blocklength);
@@ -183,7 +183,7 @@ int mpi_type_create_struct(MPI_Count count, struct intvec array_of_blocklengths,
 int mpi_type_create_resized(struct datatype *oldtype, MPI_Count lb, MPI_Count extent,
                             struct datatype **ret_newtype, bool large)
 {
-    struct type_contents *contents = record(MPI_COMBINER_RESIZED, large, oldtype);
+    struct type_contents *contents = construct_record(MPI_COMBINER_RESIZED, large, oldtype);
     if (contents != NULL) {
         contents_add_address(contents, lb);
         contents_add_address(contents, extent);

@@ -25,7 +25,7 @@ struct walk {
 
 /* Memory is addressed by integers throughout: with MPI_BOTTOM the offsets are absolute addresses,
  * and offsets may pass outside the user's array on their way. */
-static inline unsigned char *at(uintptr_t base)
+static inline unsigned char *cursor_at(uintptr_t base)
 {
     return (unsigned char *)base;
 }
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void gather_const(unsigned char *re
                                                                MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++) {
-        copy_const(out, at(base), size);
+        copy_const(out, cursor_at(base), size);
         out += size;
         base += (uintptr_t)stride;
     }
@@ -79,14 +79,15 @@ static inline __attribute__((always_inline)) void scatter_const(const unsigned c
                                                                 MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++) {
-        copy_const(at(base), in, size);
+        copy_const(cursor_at(base), in, size);
         in += size;
         base += (uintptr_t)stride;
     }
 }
 
 /* n runs of `size` bytes, `stride` apart, to the stream. */
-static void gather(unsigned char *out, uintptr_t base, MPI_Count stride, MPI_Count n, size_t size)
+static void cursor_gather(unsigned char *out, uintptr_t base, MPI_Count stride, MPI_Count n,
+                          size_t size)
 {
     switch (size) {
     case 1:
@@ -119,8 +120,8 @@ static void gather(unsigned char *out, uintptr_t base, MPI_Count stride, MPI_Cou
     }
 }
 
-static void scatter(const unsigned char *in, uintptr_t base, MPI_Count stride, MPI_Count n,
-                    size_t size)
+static void cursor_scatter(const unsigned char *in, uintptr_t base, MPI_Count stride, MPI_Count n,
+                           size_t size)
 {
     switch (size) {
     case 1:
@@ -159,7 +160,7 @@ static inline __attribute__((always_inline)) void gather_at_const(unsigned char 
                                                                   MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++, out += size)
-        copy_const(out, at(base + (uintptr_t)offsets[i]), size);
+        copy_const(out, cursor_at(base + (uintptr_t)offsets[i]), size);
 }
 
 static inline __attribute__((always_inline)) void scatter_at_const(const unsigned char *restrict in,
@@ -168,7 +169,7 @@ static inline __attribute__((always_inline)) void scatter_at_const(const unsigne
                                                                    MPI_Count n, size_t size)
 {
     for (MPI_Count i = 0; i < n; i++, in += size)
-        copy_const(at(base + (uintptr_t)offsets[i]), in, size);
+        copy_const(cursor_at(base + (uintptr_t)offsets[i]), in, size);
 }
 
 static void gather_at(unsigned char *out, uintptr_t base, const MPI_Count *offsets, MPI_Count n,
@@ -220,7 +221,7 @@ static void walk_piece(struct walk *w, uintptr_t base, MPI_Count n)
             return;
         }
     }
-    w->iov[w->n_iov++] = (struct iovec){.iov_base = at(base), .iov_len = (size_t)n};
+    w->iov[w->n_iov++] = (struct iovec){.iov_base = cursor_at(base), .iov_len = (size_t)n};
 }
 
 /* One dense run of `size` bytes. */
@@ -229,11 +230,11 @@ static void walk_run(struct walk *w, uintptr_t base, MPI_Count size)
     MPI_Count n = size < w->left ? size : w->left;
     switch (w->op) {
     case WALK_PACK:
-        copy_run(w->stream, at(base), (size_t)n);
+        copy_run(w->stream, cursor_at(base), (size_t)n);
         w->stream += n;
         break;
     case WALK_UNPACK:
-        copy_run(at(base), w->stream, (size_t)n);
+        copy_run(cursor_at(base), w->stream, (size_t)n);
         w->stream += n;
         break;
     case WALK_IOV:
@@ -263,12 +264,12 @@ static MPI_Count walk_whole_runs(struct walk *w, const MPI_Count *offsets, MPI_C
         if (offsets != NULL)
             gather_at(w->stream, base, offsets, n, (size_t)size);
         else
-            gather(w->stream, base, stride, n, (size_t)size);
+            cursor_gather(w->stream, base, stride, n, (size_t)size);
     } else {
         if (offsets != NULL)
             scatter_at(w->stream, base, offsets, n, (size_t)size);
         else
-            scatter(w->stream, base, stride, n, (size_t)size);
+            cursor_scatter(w->stream, base, stride, n, (size_t)size);
     }
     w->stream += n * size;
     w->left -= n * size;

@@ -19,7 +19,7 @@
 #include "client/object/handle.h"
 #include "client/progress/vci.h"
 
-static void destroy(struct object *object)
+static void datatype_destroy(struct object *object)
 {
     struct datatype *type = (struct datatype *)object;
 
@@ -34,9 +34,9 @@ static void destroy(struct object *object)
 void type_last_unref(struct datatype *type)
 {
     if (vci_alone())
-        vci_bury(&type->obj, destroy);
+        vci_bury(&type->obj, datatype_destroy);
     else
-        destroy(&type->obj);
+        datatype_destroy(&type->obj);
 }
 
 const char *datatype_name(const struct datatype *type)

@@ -25,7 +25,7 @@ struct external_walk {
     bool packing;
 };
 
-static void reverse(void *dst, const void *src, size_t n)
+static void external32_reverse(void *dst, const void *src, size_t n)
 {
     unsigned char *to = dst;
     const unsigned char *from = src;
@@ -42,10 +42,10 @@ static void convert_integer(struct external_walk *w, unsigned char *memory, size
     if (w->packing) {
         int fill = is_signed && (memory[native - 1] & 0x80) ? 0xff : 0;
         memset(w->stream, fill, external - n);
-        reverse(w->stream + (external - n), memory, n);
+        external32_reverse(w->stream + (external - n), memory, n);
     } else {
         int fill = is_signed && (w->stream[0] & 0x80) ? 0xff : 0;
-        reverse(memory, w->stream + (external - n), n);
+        external32_reverse(memory, w->stream + (external - n), n);
         memset(memory + n, fill, native - n);
     }
     w->stream += external;
@@ -59,9 +59,9 @@ static void convert_long_double(struct external_walk *w, unsigned char *memory)
     if (w->packing) {
         memcpy(&value, memory, sizeof value);
         quad = value;
-        reverse(w->stream, &quad, sizeof quad);
+        external32_reverse(w->stream, &quad, sizeof quad);
     } else {
-        reverse(&quad, w->stream, sizeof quad);
+        external32_reverse(&quad, w->stream, sizeof quad);
         value = (long double)quad;
         memset(memory, 0, sizeof value);
         memcpy(memory, &value, LONG_DOUBLE_BYTES);
@@ -73,9 +73,9 @@ static void convert_long_double(struct external_walk *w, unsigned char *memory)
 static void convert_swapped(struct external_walk *w, unsigned char *memory, size_t n)
 {
     if (w->packing)
-        reverse(w->stream, memory, n);
+        external32_reverse(w->stream, memory, n);
     else
-        reverse(memory, w->stream, n);
+        external32_reverse(memory, w->stream, n);
     w->stream += n;
 }
 

@@ -158,7 +158,7 @@ static void predefined_part_deinit(void)
 }
 CLIENT_PART(predefined_here, predefined_first, .deinit = predefined_part_deinit);
 
-static int enter(struct datatype *type, MPI_Datatype handle, const char *name)
+static int predefined_enter(struct datatype *type, MPI_Datatype handle, const char *name)
 {
     type->name = strdup(name);
     if (type->name == NULL)
@@ -188,7 +188,7 @@ static int enter_basic(struct datatype *type, const struct basic_info *info)
         .element = type,
         .layout = {.size = info->size},
     };
-    return enter(type, info->handle, info->name);
+    return predefined_enter(type, info->handle, info->name);
 }
 
 static int enter_pair(const struct pair_info *info, struct datatype **ret_pair)
@@ -217,7 +217,7 @@ static int enter_pair(const struct pair_info *info, struct datatype **ret_pair)
     type->pair_index = index->basic;
     type->element = type;
     *ret_pair = type;
-    return enter(type, info->handle, info->name);
+    return predefined_enter(type, info->handle, info->name);
 }
 
 int datatype_init(void)

@@ -187,7 +187,7 @@ static void summarize_regular(struct summary *s, const struct type_map *map)
     s->size = checked_mul(s, s->size, map->count);
 }
 
-static void summarize(struct summary *s, const struct type_map *map)
+static void type_map_summarize(struct summary *s, const struct type_map *map)
 {
     s->dense = true;
     if (map->regular) {
@@ -206,7 +206,7 @@ static void summarize(struct summary *s, const struct type_map *map)
 }
 
 /* Signature, alignment and depth, which concern every child type. */
-static void inherit(const struct type_map *map, struct datatype *type)
+static void type_map_inherit(const struct type_map *map, struct datatype *type)
 {
     MPI_Count n_distinct = map->child != NULL ? (map->count > 0 ? 1 : 0) : map->count;
     /* Unsigned: the number of children may overflow when they have no bytes, and then does not
@@ -254,13 +254,13 @@ static void set_bounds(const struct summary *s, bool is_struct, struct datatype 
 int type_map_apply(struct type_map *map, bool is_struct, struct datatype *type)
 {
     struct summary s = {0};
-    summarize(&s, map);
+    type_map_summarize(&s, map);
     if (s.overflow) {
         type_map_unref(map);
         return err_set(MPI_ERR_VALUE_TOO_LARGE,
                        "size or bounds of the new datatype do not fit into 63 bits");
     }
-    inherit(map, type);
+    type_map_inherit(map, type);
     if (type->depth > TYPE_MAX_DEPTH) {
         type_map_unref(map);
         return err_set(MPI_ERR_TYPE, "datatype is nested more than %d constructors deep",

@@ -113,7 +113,7 @@ int attr_keyval_free(enum attr_kind kind, int *keyval)
 
 /* ---- tables ---- */
 
-static int find(const struct attr_table *table, int keyval)
+static int attr_find(const struct attr_table *table, int keyval)
 {
     for (int i = 0; table && i < table->n; i++)
         if (table->items[i].keyval == keyval)
@@ -121,7 +121,7 @@ static int find(const struct attr_table *table, int keyval)
     return -1;
 }
 
-static int append(struct attr_table **table, int keyval, void *value)
+static int attr_append(struct attr_table **table, int keyval, void *value)
 {
     struct attr_table *t = *table;
     if (!t)
@@ -152,7 +152,7 @@ static int remove_item(struct attr_table **table, uintptr_t handle, int i)
         if (err)
             return err;
     }
-    i = find(*table, keyval);
+    i = attr_find(*table, keyval);
     if (i < 0)
         return MPI_SUCCESS;
     struct attr_table *t = *table;
@@ -169,13 +169,13 @@ int attr_put(struct attr_table **table, enum attr_kind kind, uintptr_t handle, i
     int err = keyval_check(keyval, kind, &k);
     if (err)
         return err;
-    int i = find(*table, keyval);
+    int i = attr_find(*table, keyval);
     if (i >= 0) {
         err = remove_item(table, handle, i);
         if (err)
             return err;
     }
-    return append(table, keyval, value);
+    return attr_append(table, keyval, value);
 }
 
 int attr_get(const struct attr_table *table, enum attr_kind kind, int keyval, void **ret_value,
@@ -185,7 +185,7 @@ int attr_get(const struct attr_table *table, enum attr_kind kind, int keyval, vo
     int err = keyval_check(keyval, kind, &k);
     if (err)
         return err;
-    int i = find(table, keyval);
+    int i = attr_find(table, keyval);
     *ret_flag = i >= 0;
     if (i >= 0)
         *ret_value = table->items[i].value;
@@ -198,7 +198,7 @@ int attr_delete(struct attr_table **table, enum attr_kind kind, uintptr_t handle
     int err = keyval_check(keyval, kind, &k);
     if (err)
         return err;
-    int i = find(*table, keyval);
+    int i = attr_find(*table, keyval);
     if (i < 0)
         return err_set(MPI_ERR_KEYVAL, "no attribute is set under keyval %d", keyval);
     return remove_item(table, handle, i);
@@ -217,7 +217,7 @@ int attr_copy_all(const struct attr_table *from, enum attr_kind kind, uintptr_t 
         if ((uintptr_t)k->copy > FN_DUP)
             err = k->copy(from_handle, item.keyval, k->extra, item.value, &value, &flag);
         if (!err && flag)
-            err = append(ret_to, item.keyval, value);
+            err = attr_append(ret_to, item.keyval, value);
         if (err)
             return err;
     }

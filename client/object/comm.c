@@ -57,7 +57,7 @@ int comm_publish(struct comm *comm)
                                   : err_set(MPI_ERR_NO_MEM, "no handle is left for a communicator");
 }
 
-static void destroy(struct object *object)
+static void comm_destroy(struct object *object)
 {
     struct comm *comm = (struct comm *)object;
 
@@ -78,8 +78,8 @@ static void destroy(struct object *object)
 
 void comm_last_unref(struct comm *comm)
 {
-    if (!comm_here->life->defer(&comm->obj, destroy))
-        destroy(&comm->obj);
+    if (!comm_here->life->defer(&comm->obj, comm_destroy))
+        comm_destroy(&comm->obj);
 }
 
 int comm_release(struct comm *comm)

@@ -28,7 +28,7 @@ static void make_key(void)
     has_key = pthread_key_create(&key, free) == 0;
 }
 
-static struct detail *find(void)
+static struct detail *err_find(void)
 {
     pthread_once(&once, make_key);
     return has_key ? pthread_getspecific(key) : NULL;
@@ -37,7 +37,7 @@ static struct detail *find(void)
 /* NULL: no memory; the error then has its class alone. */
 static struct detail *find_or_make(void)
 {
-    struct detail *d = find();
+    struct detail *d = err_find();
 
     if (!d && has_key && (d = calloc(1, sizeof *d)) != NULL && pthread_setspecific(key, d) != 0) {
         free(d);
@@ -90,14 +90,14 @@ void err_record(int mpi_class, const char *fmt, ...)
 
 const char *err_detail(int mpi_class)
 {
-    const struct detail *d = find();
+    const struct detail *d = err_find();
 
     return d && d->mpi_class == mpi_class ? d->text : "";
 }
 
 void err_keep(int code, const char *function, const char *object_name)
 {
-    const struct detail *d = find();
+    const struct detail *d = err_find();
 
     if (!d || !d->text[0] || (code != d->mpi_class && code != MPI_ERR_IN_STATUS))
         return;
@@ -162,7 +162,7 @@ void err_blame(struct comm *comm)
 
 struct comm *err_take_blame(void)
 {
-    struct detail *d = find();
+    struct detail *d = err_find();
     struct comm *comm = d ? d->blamed : NULL;
 
     if (d)
@@ -172,7 +172,7 @@ struct comm *err_take_blame(void)
 
 void err_clear(void)
 {
-    struct detail *d = find();
+    struct detail *d = err_find();
 
     if (d)
         *d = (struct detail){.mpi_class = 0};

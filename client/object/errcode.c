@@ -159,7 +159,7 @@ const char *errcode_name(int mpi_class)
 }
 
 /* Takes the next number. */
-static int add(int mpi_class, int *ret_code)
+static int errcode_add(int mpi_class, int *ret_code)
 {
     if (errcode_here->n_users == errcode_here->max_users) {
         int max = errcode_here->max_users ? 2 * errcode_here->max_users : 8;
@@ -198,7 +198,7 @@ static int check_user(int code, struct user_code **ret_user)
 
 int mpi_add_error_class(int *errorclass)
 {
-    return add(0, errorclass);
+    return errcode_add(0, errorclass);
 }
 
 int mpi_add_error_code(int errorclass, int *errorcode)
@@ -206,7 +206,7 @@ int mpi_add_error_code(int errorclass, int *errorcode)
     struct user_code *u = user_at(errorclass);
     if (!is_predefined(errorclass) && !(u && u->mpi_class == errorclass))
         return err_set(MPI_ERR_ARG, "%d is no error class", errorclass);
-    int err = add(errorclass, errorcode);
+    int err = errcode_add(errorclass, errorcode);
     u = user_at(errorclass);
     if (!err && u)
         u->n_codes++;

@@ -69,7 +69,7 @@ int errhandler_assign(struct errhandler **slot, struct errhandler *handler,
 
 /* The one message of an error that ends the job. Written by the rank itself, so that it is whole
  * and in order with what the rank printed before. */
-static void report(int err, const char *function, const char *object_name)
+static void errhandler_report(int err, const char *function, const char *object_name)
 {
     int mpi_class = errcode_class(err);
     const char *text = errcode_text(err), *detail = err_detail(err);
@@ -89,7 +89,7 @@ static void report(int err, const char *function, const char *object_name)
 static _Noreturn void raise_fatal(int err, const char *function, const char *object_name)
 {
     char text[128];
-    report(err, function, object_name);
+    errhandler_report(err, function, object_name);
     snprintf(text, sizeof text, "error in %s", function);
     int code = errcode_class(err) & 0xff; /* what an exit status can carry */
     end_job(code ? code : EXIT_FAILURE, text);
@@ -144,7 +144,7 @@ int errhandler_raise_on(struct errhandler *handler, enum errhandler_target targe
 
 /* ---- MPI functions ---- */
 
-static int create(enum errhandler_target target, struct errhandler **ret_handler)
+static int errhandler_create(enum errhandler_target target, struct errhandler **ret_handler)
 {
     struct errhandler *handler = calloc(1, sizeof *handler);
     if (!handler)
@@ -161,7 +161,7 @@ static int create(enum errhandler_target target, struct errhandler **ret_handler
 int mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn,
                                struct errhandler **ret_errhandler)
 {
-    int err = create(ERRHANDLER_COMM, ret_errhandler);
+    int err = errhandler_create(ERRHANDLER_COMM, ret_errhandler);
     if (!err)
         (*ret_errhandler)->fn.comm = comm_errhandler_fn;
     return err;
@@ -170,7 +170,7 @@ int mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn,
 int mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn,
                               struct errhandler **ret_errhandler)
 {
-    int err = create(ERRHANDLER_WIN, ret_errhandler);
+    int err = errhandler_create(ERRHANDLER_WIN, ret_errhandler);
     if (!err)
         (*ret_errhandler)->fn.win = win_errhandler_fn;
     return err;
@@ -179,7 +179,7 @@ int mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn,
 int mpi_file_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
                                struct errhandler **ret_errhandler)
 {
-    int err = create(ERRHANDLER_FILE, ret_errhandler);
+    int err = errhandler_create(ERRHANDLER_FILE, ret_errhandler);
     if (!err)
         (*ret_errhandler)->fn.file = file_errhandler_fn;
     return err;
@@ -188,7 +188,7 @@ int mpi_file_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
 int mpi_session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn,
                                   struct errhandler **ret_errhandler)
 {
-    int err = create(ERRHANDLER_SESSION, ret_errhandler);
+    int err = errhandler_create(ERRHANDLER_SESSION, ret_errhandler);
     if (!err)
         (*ret_errhandler)->fn.session = session_errhandler_fn;
     return err;

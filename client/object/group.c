@@ -46,7 +46,7 @@ static struct group *alloc_group(int size)
 }
 
 /* Derives what follows from procs. */
-static void settle(struct group *group)
+static void group_settle(struct group *group)
 {
     group->row = true;
     group->rank = MPI_UNDEFINED;
@@ -74,7 +74,7 @@ int group_new(int size, const int *procs, struct group **ret_group)
     if (!group)
         return no_memory(size);
     memcpy(group->procs, procs, (size_t)size * sizeof(int));
-    settle(group);
+    group_settle(group);
     *ret_group = group;
     return MPI_SUCCESS;
 }
@@ -86,7 +86,7 @@ int group_new_row(int first, int size, struct group **ret_group)
         return no_memory(size);
     for (int i = 0; i < size; i++)
         group->procs[i] = first + i;
-    settle(group);
+    group_settle(group);
     *ret_group = group;
     return MPI_SUCCESS;
 }

@@ -19,7 +19,8 @@ static int *alloc_procs(MPI_Count n, int *ret_err)
 }
 
 /* Makes the group, gives it a handle and frees procs. It comes from where `from` comes from. */
-static int finish(int *procs, int n, const struct group *from, struct group **ret_newgroup)
+static int group_ops_finish(int *procs, int n, const struct group *from,
+                            struct group **ret_newgroup)
 {
     struct group *group;
     int err = group_new(n, procs, &group);
@@ -41,12 +42,12 @@ int mpi_group_union(struct group *group1, struct group *group2, struct group **r
     for (int i = 0; i < group2->size; i++)
         if (group_rank_of(group1, group2->procs[i]) == MPI_UNDEFINED)
             procs[n++] = group2->procs[i];
-    return finish(procs, n, group1, ret_newgroup);
+    return group_ops_finish(procs, n, group1, ret_newgroup);
 }
 
 /* The members of group1 that are in group2 (common) or are not. */
-static int filter(struct group *group1, struct group *group2, bool common,
-                  struct group **ret_newgroup)
+static int group_ops_filter(struct group *group1, struct group *group2, bool common,
+                            struct group **ret_newgroup)
 {
     int err, n = 0;
     int *procs = alloc_procs(group1->size, &err);
@@ -55,21 +56,21 @@ static int filter(struct group *group1, struct group *group2, bool common,
     for (int i = 0; i < group1->size; i++)
         if ((group_rank_of(group2, group1->procs[i]) != MPI_UNDEFINED) == common)
             procs[n++] = group1->procs[i];
-    return finish(procs, n, group1, ret_newgroup);
+    return group_ops_finish(procs, n, group1, ret_newgroup);
 }
 
 int mpi_group_intersection(struct group *group1, struct group *group2, struct group **ret_newgroup)
 {
-    return filter(group1, group2, true, ret_newgroup);
+    return group_ops_filter(group1, group2, true, ret_newgroup);
 }
 
 int mpi_group_difference(struct group *group1, struct group *group2, struct group **ret_newgroup)
 {
-    return filter(group1, group2, false, ret_newgroup);
+    return group_ops_filter(group1, group2, false, ret_newgroup);
 }
 
 /* Marks a rank as used, once. `used` has a byte per rank. */
-static int mark(const struct group *group, long long rank, uint8_t *used)
+static int group_ops_mark(const struct group *group, long long rank, uint8_t *used)
 {
     if (rank < 0 || rank >= group->size)
         return err_set(MPI_ERR_RANK, "rank %lld is not in 0..%d of the group", rank,
@@ -96,7 +97,7 @@ static int keep_unmarked(const struct group *group, uint8_t *used, struct group 
         if (!used[i])
             procs[n++] = group->procs[i];
     free(used);
-    return err ? err : finish(procs, n, group, ret_newgroup);
+    return err ? err : group_ops_finish(procs, n, group, ret_newgroup);
 }
 
 int mpi_group_incl(struct group *group, MPI_Count n, const int ranks[], struct group **ret_newgroup)
@@ -110,13 +111,13 @@ int mpi_group_incl(struct group *group, MPI_Count n, const int ranks[], struct g
         return err;
     int *procs = alloc_procs(n, &err);
     for (MPI_Count i = 0; !err && i < n; i++) {
-        err = mark(group, ranks[i], used);
+        err = group_ops_mark(group, ranks[i], used);
         if (!err)
             procs[i] = group->procs[ranks[i]];
     }
     free(used);
     if (!err)
-        return finish(procs, (int)n, group, ret_newgroup);
+        return group_ops_finish(procs, (int)n, group, ret_newgroup);
     free(procs);
     return err;
 }
@@ -126,7 +127,7 @@ int mpi_group_excl(struct group *group, MPI_Count n, const int ranks[], struct g
     int err;
     uint8_t *used = alloc_used(group, &err);
     for (MPI_Count i = 0; !err && i < n; i++)
-        err = mark(group, ranks[i], used);
+        err = group_ops_mark(group, ranks[i], used);
     if (!err)
         return keep_unmarked(group, used, ret_newgroup);
     free(used);
@@ -159,14 +160,14 @@ int mpi_group_range_incl(struct group *group, MPI_Count n, int ranges[][3],
         err = range_length(ranges[i], i, &length);
         for (long long k = 0; !err && k < length; k++) {
             long long rank = ranges[i][0] + k * ranges[i][2];
-            err = mark(group, rank, used);
+            err = group_ops_mark(group, rank, used);
             if (!err)
                 procs[n_procs++] = group->procs[rank];
         }
     }
     free(used);
     if (!err)
-        return finish(procs, n_procs, group, ret_newgroup);
+        return group_ops_finish(procs, n_procs, group, ret_newgroup);
     free(procs);
     return err;
 }
@@ -180,7 +181,7 @@ int mpi_group_range_excl(struct group *group, MPI_Count n, int ranges[][3],
         long long length = 0;
         err = range_length(ranges[i], i, &length);
         for (long long k = 0; !err && k < length; k++)
-            err = mark(group, ranges[i][0] + k * (long long)ranges[i][2], used);
+            err = group_ops_mark(group, ranges[i][0] + k * (long long)ranges[i][2], used);
     }
     if (!err)
         return keep_unmarked(group, used, ret_newgroup);

@@ -62,7 +62,7 @@ void info_free(struct info *info)
     free(info);
 }
 
-static int find(const struct info *info, const char *key)
+static int info_find(const struct info *info, const char *key)
 {
     for (int i = 0; i < info->n_pairs; i++)
         if (strcmp(info->pairs[i].key, key) == 0)
@@ -72,7 +72,7 @@ static int find(const struct info *info, const char *key)
 
 const char *info_get(const struct info *info, const char *key)
 {
-    int i = info ? find(info, key) : -1;
+    int i = info ? info_find(info, key) : -1;
     return i < 0 ? NULL : info->pairs[i].value;
 }
 
@@ -81,7 +81,7 @@ int info_put(struct info *info, const char *key, const char *value)
     char *copy = strdup(value);
     if (!copy)
         return no_memory();
-    int i = find(info, key);
+    int i = info_find(info, key);
     if (i >= 0) {
         free(info->pairs[i].value);
         info->pairs[i].value = copy;
@@ -205,7 +205,7 @@ int mpi_info_delete(struct info *info, const char *key)
         err = strip_key(key, stripped);
     if (err)
         return err;
-    int i = find(info, stripped);
+    int i = info_find(info, stripped);
     if (i < 0)
         return err_set(MPI_ERR_INFO_NOKEY, "there is no key %s", stripped);
     free(info->pairs[i].key);

@@ -28,7 +28,7 @@ static struct async async_first;
 struct async *async_here = &async_first;
 CLIENT_PART(async_here, async_first);
 
-static bool work(void)
+static bool async_work(void)
 {
     return atomic_load_explicit(&async_here->n_work, memory_order_seq_cst) > 0;
 }
@@ -37,14 +37,14 @@ static bool work(void)
 static void take_over(void)
 {
     lock_take();
-    while (work() && lock_n_inside() == 1 && !lock_is_wanted() &&
+    while (async_work() && lock_n_inside() == 1 && !lock_is_wanted() &&
            !atomic_load_explicit(&async_here->stopping, memory_order_relaxed))
         if (progress_poll() == 0)
             progress_sleep(NULL);
     lock_give();
 }
 
-static void *run(void *arg)
+static void *async_run(void *arg)
 {
     uint64_t look_ns = LOOK_MIN_NS;
     uint32_t seen = lock_n_calls(), n_idle = 0;
@@ -52,17 +52,17 @@ static void *run(void *arg)
     (void)arg;
     thread_set_name("motet-progress");
     while (!atomic_load_explicit(&async_here->stopping, memory_order_relaxed)) {
-        if (work()) {
+        if (async_work()) {
             n_idle = 0;
         } else if (++n_idle > LINGER) {
             atomic_store_explicit(&async_here->kick, 1, memory_order_seq_cst);
-            if (!work() && !atomic_load_explicit(&async_here->stopping, memory_order_seq_cst))
+            if (!async_work() && !atomic_load_explicit(&async_here->stopping, memory_order_seq_cst))
                 thread_futex_wait(&async_here->kick, 1, CLOCK_NS_PER_S);
             atomic_store_explicit(&async_here->kick, 0, memory_order_relaxed);
             look_ns = LOOK_MIN_NS;
         }
         thread_futex_wait(&async_here->kick, 0, look_ns);
-        bool outside = work() && lock_n_inside() == 0;
+        bool outside = async_work() && lock_n_inside() == 0;
         if (outside && lock_n_calls() == seen)
             take_over();
         if (outside)
@@ -75,7 +75,7 @@ static void *run(void *arg)
 }
 
 /* True if the helper runs. */
-static bool start(void)
+static bool async_start(void)
 {
     sigset_t all, before;
     const char *mode = getenv("MOTET_PROGRESS");
@@ -89,8 +89,9 @@ static bool start(void)
     /* Signals are the application's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    async_here->state =
-        pthread_create(&async_here->thread, NULL, run, NULL) == 0 ? ASYNC_RUNS : ASYNC_FORBIDDEN;
+    async_here->state = pthread_create(&async_here->thread, NULL, async_run, NULL) == 0
+                            ? ASYNC_RUNS
+                            : ASYNC_FORBIDDEN;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return async_here->state == ASYNC_RUNS;
 }
@@ -109,9 +110,9 @@ void async_wake(void)
         }
     } else if (async_here->state == ASYNC_NONE) {
         if (lock_here->mode == LOCK_THREADED)
-            start();
+            async_start();
         else
-            lock_want(start);
+            lock_want(async_start);
     }
     if (alone) {
         lock_give();

@@ -23,14 +23,14 @@ static struct calls *calls_here = &calls_first;
 CLIENT_PART(calls_here, calls_first);
 static_assert(CALLS_RECORDS <= 64 && CALLS_COMMS <= 64, "a bit for each");
 
-static struct calls_board *board(void)
+static struct calls_board *calls_own_board(void)
 {
     return segment_calls_at(transport_here->base, &transport_here->layout,
                             transport_here->local_rank);
 }
 
 /* The lowest free one of n entries, or -1. */
-static int take(_Atomic uint64_t *used, unsigned n)
+static int calls_take(_Atomic uint64_t *used, unsigned n)
 {
     uint64_t seen = atomic_load_explicit(used, memory_order_relaxed);
     int i;
@@ -46,7 +46,7 @@ static int take(_Atomic uint64_t *used, unsigned n)
     return i;
 }
 
-static void give(_Atomic uint64_t *used, long i)
+static void calls_give(_Atomic uint64_t *used, long i)
 {
     atomic_fetch_and_explicit(used, ~(UINT64_C(1) << i), memory_order_relaxed);
 }
@@ -70,13 +70,13 @@ static uint32_t context_of(const struct comm *comm)
 void calls_comm_add(struct comm *comm)
 {
     int i = transport_here->base && comm->context_id % 4 == 0
-                ? take(&calls_here->used_comms, CALLS_COMMS)
+                ? calls_take(&calls_here->used_comms, CALLS_COMMS)
                 : -1;
 
     comm->shown = NULL;
     if (i < 0)
         return;
-    struct calls_comm *c = comm->shown = &board()->comms[i];
+    struct calls_comm *c = comm->shown = &calls_own_board()->comms[i];
     const struct group *remote = comm->remote_group;
     atomic_store_explicit(&c->state, 0, memory_order_relaxed);
     c->context = context_of(comm);
@@ -112,7 +112,7 @@ void calls_comm_remove(struct comm *comm)
     if (!comm->shown)
         return;
     atomic_store_explicit(&comm->shown->state, 0, memory_order_release);
-    give(&calls_here->used_comms, comm->shown - board()->comms);
+    calls_give(&calls_here->used_comms, comm->shown - calls_own_board()->comms);
     comm->shown = NULL;
 }
 
@@ -135,14 +135,15 @@ void calls_collective(struct comm *comm, enum calls_form form, uint32_t sequence
     atomic_store_explicit(&c->entered[form], sequence, memory_order_relaxed);
 }
 
-static void show(struct calls_record **record, enum calls_state state, const char *function,
-                 const struct calls_now *of)
+static void calls_put(struct calls_record **record, enum calls_state state, const char *function,
+                      const struct calls_now *of)
 {
-    int i = function && transport_here->base ? take(&calls_here->used_records, CALLS_RECORDS) : -1;
+    int i = function && transport_here->base ? calls_take(&calls_here->used_records, CALLS_RECORDS)
+                                             : -1;
 
     if (i < 0)
         return;
-    struct calls_record *r = *record = &board()->records[i];
+    struct calls_record *r = *record = &calls_own_board()->records[i];
     if (thread_id == 0)
         thread_id = (uint32_t)gettid();
     atomic_store_explicit(&r->state, CALLS_FREE, memory_order_relaxed);
@@ -158,7 +159,7 @@ static void show(struct calls_record **record, enum calls_state state, const cha
 
 void calls_show(struct calls_record **record)
 {
-    show(record, CALLS_WAITS, calls_now.function, &calls_now);
+    calls_put(record, CALLS_WAITS, calls_now.function, &calls_now);
 }
 
 void calls_show_running(struct calls_record **record, const char *function, const struct comm *comm,
@@ -166,7 +167,7 @@ void calls_show_running(struct calls_record **record, const char *function, cons
 {
     const struct calls_now of = {.context = context_of(comm), .form = form, .sequence = sequence};
 
-    show(record, CALLS_RUNS, function, &of);
+    calls_put(record, CALLS_RUNS, function, &of);
 }
 
 void calls_hide(struct calls_record **record)
@@ -177,5 +178,5 @@ void calls_hide(struct calls_record **record)
         return;
     *record = NULL;
     atomic_store_explicit(&r->state, CALLS_FREE, memory_order_release);
-    give(&calls_here->used_records, r - board()->records);
+    calls_give(&calls_here->used_records, r - calls_own_board()->records);
 }

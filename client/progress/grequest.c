@@ -21,25 +21,27 @@ static int call_free(struct request *r)
     return g->free_fn(g->extra_state);
 }
 
-static void destroy(struct request *r)
+static void grequest_destroy(struct request *r)
 {
     free(r);
 }
 
-static int cancel(struct request *r)
+static int grequest_cancel(struct request *r)
 {
     struct grequest *g = (struct grequest *)r;
     return g->cancel_fn(g->extra_state, request_is_complete(r));
 }
 
-static int query(struct request *r, MPI_Status *status)
+static int grequest_query(struct request *r, MPI_Status *status)
 {
     struct grequest *g = (struct grequest *)r;
     return g->query_fn(g->extra_state, status);
 }
 
-static const struct request_ops grequest_ops = {
-    .destroy = destroy, .cancel = cancel, .query = query, .free = call_free};
+static const struct request_ops grequest_ops = {.destroy = grequest_destroy,
+                                                .cancel = grequest_cancel,
+                                                .query = grequest_query,
+                                                .free = call_free};
 
 int mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
                        MPI_Grequest_cancel_function *cancel_fn, void *extra_state,

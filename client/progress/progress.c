@@ -159,7 +159,7 @@ static bool lanes_have_news(void)
     return false;
 }
 
-static void idle(struct progress_wait *w)
+static void progress_idle(struct progress_wait *w)
 {
     if (!w->record)
         calls_show(&w->record);
@@ -174,12 +174,12 @@ static void idle(struct progress_wait *w)
     }
 }
 
-static bool crowded(void)
+static bool progress_crowded(void)
 {
     return atomic_load_explicit(&transport_here->hops->crowded, memory_order_relaxed) != 0;
 }
 
-static enum wait_mode mode(void)
+static enum wait_mode progress_mode(void)
 {
     const struct segment_header *header = transport_here->base;
     return (enum wait_mode)atomic_load_explicit(&header->wait_mode, memory_order_relaxed);
@@ -286,7 +286,7 @@ void progress_ask(void)
         return;
     }
     asks.n_in_vain++;
-    if (!transport_here->base || !only_asks() || mode() == WAIT_SPIN)
+    if (!transport_here->base || !only_asks() || progress_mode() == WAIT_SPIN)
         return;
     /* How long it takes says nothing of strangers: who is asked may be computing. */
     struct vci *alone = vci_alone();
@@ -306,7 +306,7 @@ static uint64_t idle_ns(struct progress_wait *w)
 
     if (w->idle_since_ns == 0) {
         w->idle_since_ns = now_ns;
-        idle(w);
+        progress_idle(w);
     }
     return now_ns - w->idle_since_ns;
 }
@@ -326,9 +326,11 @@ static bool threads_crowd(const struct vci *own)
  * everything, with the library lock if that is to be had, and waits as others do. */
 static void idle_in_vci(struct vci *vci, struct progress_wait *w)
 {
-    bool spins = mode() == WAIT_SPIN, look_around = w->idle_polls % SPIN_POLLS == SPIN_POLLS - 1;
+    bool spins = progress_mode() == WAIT_SPIN,
+         look_around = w->idle_polls % SPIN_POLLS == SPIN_POLLS - 1;
 
-    if (spins ? !look_around : w->idle_polls < SPIN_POLLS && !crowded() && !threads_crowd(vci)) {
+    if (spins ? !look_around
+              : w->idle_polls < SPIN_POLLS && !progress_crowded() && !threads_crowd(vci)) {
         w->idle_polls++;
         mutex_give_turn(&vci->mutex);
         thread_pause();
@@ -359,9 +361,9 @@ void progress_wait_idle(struct progress_wait *w)
         sched_yield();
         return;
     }
-    if (mode() == WAIT_SPIN) {
+    if (progress_mode() == WAIT_SPIN) {
         if (w->idle_polls % SPIN_SHOW_POLLS == 0) {
-            idle(w);
+            progress_idle(w);
             if (progress_here->news_fn)
                 progress_here->news_fn(); /* shows what the collectives wait for */
         }
@@ -369,15 +371,15 @@ void progress_wait_idle(struct progress_wait *w)
         thread_pause();
         return;
     }
-    if (mode() == WAIT_EVENT) {
-        idle(w);
+    if (progress_mode() == WAIT_EVENT) {
+        progress_idle(w);
         progress_sleep(w);
         return;
     }
-    bool many = crowded();
+    bool many = progress_crowded();
     if (progress_here->stranger.until_ns != 0 && (many || w->idle_polls > SPIN_POLLS) &&
         stranger_near(&progress_here->stranger, clock_coarse_ns())) {
-        idle(w);
+        progress_idle(w);
         progress_sleep(w);
         return;
     }

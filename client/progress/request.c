@@ -18,7 +18,7 @@ void request_init(struct request *r, const struct request_ops *ops, struct comm 
 }
 
 /* Returns the error of the kind's callback. */
-static int destroy(struct request *r)
+static int request_destroy(struct request *r)
 {
     if (r->obj.predefined)
         return MPI_SUCCESS;
@@ -30,7 +30,7 @@ static int destroy(struct request *r)
 
 void request_destroy_orphan(struct request *r)
 {
-    destroy(r);
+    request_destroy(r);
 }
 
 static void complete_destroy(struct request *r)
@@ -109,7 +109,7 @@ int request_finish(struct request *r, MPI_Status *status)
         r->active = false;
         return error;
     }
-    int err = destroy(r);
+    int err = request_destroy(r);
     return error ? error : err;
 }
 
@@ -157,7 +157,7 @@ int request_release(struct request *r)
     waits = r->active && !request_is_complete(r);
     if (waits)
         r->orphan = true;
-    int err = waits ? MPI_SUCCESS : destroy(r);
+    int err = waits ? MPI_SUCCESS : request_destroy(r);
     if (vci)
         vci_give(vci);
     return err;

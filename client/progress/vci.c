@@ -41,7 +41,7 @@ static void comm_begins(struct comm *comm)
     calls_comm_add(comm);
 }
 
-static bool defer(struct object *object, void (*fn)(struct object *object))
+static bool vci_defer(struct object *object, void (*fn)(struct object *object))
 {
     if (!vci_alone())
         return false;
@@ -50,7 +50,7 @@ static bool defer(struct object *object, void (*fn)(struct object *object))
 }
 
 static const struct comm_life comm_life = {
-    .begin = comm_begins, .rename = calls_comm_name, .end = calls_comm_remove, .defer = defer};
+    .begin = comm_begins, .rename = calls_comm_name, .end = calls_comm_remove, .defer = vci_defer};
 
 static void vci_part_init(void)
 {
@@ -98,7 +98,7 @@ uint64_t vci_offer(void)
 }
 
 /* The number-th vci of a set. */
-static uint32_t pick(uint32_t set, uint32_t number)
+static uint32_t vci_pick(uint32_t set, uint32_t number)
 {
     for (number %= (uint32_t)__builtin_popcount(set); number > 0; number--)
         set &= set - 1;
@@ -111,8 +111,8 @@ void vci_settle(uint64_t vote, uint32_t context_id)
 
     if (!(vote & VOTE_THREADS) || existing == 0)
         return;
-    index =
-        free_vcis ? (uint32_t)__builtin_ctz(free_vcis) : pick(existing, context_id / CONTEXT_STEP);
+    index = free_vcis ? (uint32_t)__builtin_ctz(free_vcis)
+                      : vci_pick(existing, context_id / CONTEXT_STEP);
     vci_here->of_context[context_id / CONTEXT_STEP] = (uint8_t)index;
     vci_here->table[index].n_comms++;
     if (index >= vci_n_used())

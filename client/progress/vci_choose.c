@@ -9,7 +9,7 @@
 
 /* vci 0, a thread that is in the library already (a callback), and whoever has no threads: the
  * library lock. */
-static struct vci *choose(struct vci *vci)
+static struct vci *vci_choose_one(struct vci *vci)
 {
     if (vci && vci->index != 0 && lock_here->mode == LOCK_THREADED && !lock_is_mine()) {
         vci_step_in(vci, 1);
@@ -23,14 +23,14 @@ struct vci *vci_choose_comm(uintptr_t comm)
 {
     const struct comm *c = (const struct comm *)handle_get(OBJECT_COMM, comm);
 
-    return choose(c ? c->vci : NULL);
+    return vci_choose_one(c ? c->vci : NULL);
 }
 
 struct vci *vci_choose_request(uintptr_t request)
 {
     const struct request *r = (const struct request *)handle_get(OBJECT_REQUEST, request);
 
-    return choose(r ? r->vci : NULL);
+    return vci_choose_one(r ? r->vci : NULL);
 }
 
 struct vci *vci_choose_requests(const uintptr_t *requests, long long n)
@@ -42,8 +42,8 @@ struct vci *vci_choose_requests(const uintptr_t *requests, long long n)
         if (requests[i] == (uintptr_t)MPI_REQUEST_NULL)
             continue;
         if (!r || !r->vci || (vci && vci != r->vci))
-            return choose(NULL);
+            return vci_choose_one(NULL);
         vci = r->vci;
     }
-    return choose(vci);
+    return vci_choose_one(vci);
 }

@@ -468,7 +468,8 @@ static void stream_ended(struct manager_job *h, uint32_t rank, uint32_t bit)
     }
 }
 
-static void acknowledge(struct manager *manager, struct manager_job *h, struct manager_node *node)
+static void manager_acknowledge(struct manager *manager, struct manager_job *h,
+                                struct manager_node *node)
 {
     Motet__StdioWindow msg = MOTET__STDIO_WINDOW__INIT;
 
@@ -499,14 +500,14 @@ void manager_on_stdio(struct manager *manager, uint32_t src_node, const Motet__S
     node->received += msg->data.len;
     if (node->received - node->acknowledged >= WINDOW_STEP_BYTES &&
         (!h->client || manager->ops->client_queued(manager->ctx, h->client) <= CLIENT_QUEUE_BYTES))
-        acknowledge(manager, h, node);
+        manager_acknowledge(manager, h, node);
 }
 
 void manager_on_client_drained(struct manager *manager, struct manager_job *h)
 {
     for (size_t n = 0; n < h->placement.n_placements; n++)
         if (h->nodes[n].received > h->nodes[n].acknowledged && !h->nodes[n].lost)
-            acknowledge(manager, h, &h->nodes[n]);
+            manager_acknowledge(manager, h, &h->nodes[n]);
 }
 
 void manager_on_stdin_window(struct manager *manager, uint32_t src_node,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t find(const char *const *names, size_t n, const char *name)
+static size_t networks_find(const char *const *names, size_t n, const char *name)
 {
     size_t k = 0;
 
@@ -23,7 +23,7 @@ int networks_list(Motet__Placement *const *placements, size_t n_placements, cons
     for (size_t i = 0; i < n_placements; i++) {
         for (size_t j = 0; j < placements[i]->n_networks; j++) {
             const char *name = placements[i]->networks[j];
-            if (find(ret_names, n, name) < n)
+            if (networks_find(ret_names, n, name) < n)
                 continue;
             if (n == max)
                 return -EINVAL;
@@ -41,8 +41,8 @@ struct cluster_networks {
     size_t *of; /* of all endpoints, node by node */
 };
 
-static int number(struct cluster_networks *c, const char *const *names, size_t n_names,
-                  const struct placement_node *nodes, size_t n_nodes)
+static int networks_number(struct cluster_networks *c, const char *const *names, size_t n_names,
+                           const struct placement_node *nodes, size_t n_nodes)
 {
     size_t n_endpoints = 0, at = 0;
 
@@ -57,7 +57,7 @@ static int number(struct cluster_networks *c, const char *const *names, size_t n
     c->n_networks = n_names;
     for (size_t i = 0; i < n_nodes; i++) {
         for (size_t j = 0; j < nodes[i].n_endpoints; j++) {
-            size_t k = find(c->names, c->n_networks, nodes[i].endpoints[j]->network);
+            size_t k = networks_find(c->names, c->n_networks, nodes[i].endpoints[j]->network);
             if (k == c->n_networks)
                 c->names[c->n_networks++] = nodes[i].endpoints[j]->network;
             c->of[at++] = k;
@@ -68,8 +68,8 @@ static int number(struct cluster_networks *c, const char *const *names, size_t n
 
 /* One step outward: what a node joins is at most one gateway farther than its nearest network.
  * False: nothing came nearer. */
-static bool relax(const struct cluster_networks *c, const struct placement_node *nodes,
-                  size_t n_nodes, uint8_t *distance)
+static bool networks_relax(const struct cluster_networks *c, const struct placement_node *nodes,
+                           size_t n_nodes, uint8_t *distance)
 {
     bool nearer = false;
     const size_t *of = c->of;
@@ -93,7 +93,7 @@ int networks_distances(const char *const *names, size_t n_names, const struct pl
 {
     struct cluster_networks c = {0};
     uint8_t *distance = NULL;
-    int rc = number(&c, names, n_names, nodes, n_nodes);
+    int rc = networks_number(&c, names, n_names, nodes, n_nodes);
 
     if (rc == 0) {
         distance = malloc(c.n_networks + 1);
@@ -102,7 +102,7 @@ int networks_distances(const char *const *names, size_t n_names, const struct pl
     for (size_t from = 0; rc == 0 && from < n_names; from++) {
         memset(distance, NETWORKS_APART, c.n_networks);
         distance[from] = 0;
-        while (relax(&c, nodes, n_nodes, distance))
+        while (networks_relax(&c, nodes, n_nodes, distance))
             ;
         memcpy(ret_distances + from * n_names, distance, n_names);
     }

@@ -28,7 +28,7 @@ static void list_nodes(const struct placement_node *nodes, size_t n_nodes, char 
 }
 
 /* Puts `count` ranks from `next` on a node. 0 or -errno. */
-static int put(Motet__Placement *pl, uint32_t next, uint64_t count)
+static int placement_put(Motet__Placement *pl, uint32_t next, uint64_t count)
 {
     uint32_t *grown = realloc(pl->ranks, (pl->n_ranks + count) * sizeof *grown);
 
@@ -144,7 +144,7 @@ static int put_hosts(const Motet__Submit *submit, uint64_t total,
             return -EINVAL;
         }
         Motet__Placement *pl = placement_of(r, node);
-        if (!pl || put(pl, (uint32_t)next, count) < 0) {
+        if (!pl || placement_put(pl, (uint32_t)next, count) < 0) {
             snprintf(error, error_size, "out of memory");
             return -EINVAL;
         }
@@ -182,7 +182,7 @@ int placement_make(const Motet__Submit *submit, const struct placement_node *nod
         for (uint64_t next = 0; rc == 0 && next < total; next += per_node) {
             uint64_t count = per_node < total - next ? per_node : total - next;
             Motet__Placement *pl = placement_of(&r, &nodes[at]);
-            if (!pl || put(pl, (uint32_t)next, count) < 0) {
+            if (!pl || placement_put(pl, (uint32_t)next, count) < 0) {
                 snprintf(error, error_size, "out of memory");
                 rc = -EINVAL;
             }

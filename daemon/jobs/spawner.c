@@ -98,7 +98,7 @@ static void on_closed(void *ctx, int error);
 static const struct stream_ops stream_ops = {.frame = on_frame, .closed = on_closed};
 
 /* Reaps a spawner that ended or is ending. */
-static void reap(pid_t pid)
+static void spawner_reap(pid_t pid)
 {
     uint64_t deadline_ns = clock_now_ns() + END_TIMEOUT_NS;
 
@@ -113,7 +113,7 @@ static void reap(pid_t pid)
     }
 }
 
-static int restart(struct spawner *s)
+static int spawner_restart(struct spawner *s)
 {
     int fd;
     int rc = spawner_start(s->path, true, &s->pid, &fd);
@@ -124,7 +124,7 @@ static int restart(struct spawner *s)
     s->stream = stream_new(s->base, fd, &stream_ops, s, MAX_FRAME_BYTES, MAX_QUEUE_BYTES);
     if (!s->stream) {
         close(fd);
-        reap(s->pid);
+        spawner_reap(s->pid);
         s->pid = 0;
         return -ENOMEM;
     }
@@ -137,7 +137,7 @@ static void on_restart_timer(evutil_socket_t fd, short what, void *ctx)
     struct timeval pause = {.tv_sec = RESTART_PAUSE_S};
 
     (void)fd, (void)what;
-    if (restart(s) < 0)
+    if (spawner_restart(s) < 0)
         evtimer_add(s->restart, &pause);
     else
         log_notice("spawner runs again as process %d", (int)s->pid);
@@ -152,7 +152,7 @@ static void on_closed(void *ctx, int error)
               error ? ": " : "", error ? strerror(error) : "");
     stream_free(s->stream);
     s->stream = NULL;
-    reap(s->pid);
+    spawner_reap(s->pid);
     s->pid = 0;
     s->ops->lost(s->ctx);
     /* At once, since the new one also ends what the ranks left behind; but not as fast as it can
@@ -194,7 +194,7 @@ void spawner_free(struct spawner *s)
     stream_free(s->stream);
     event_free(s->restart);
     if (s->pid > 0)
-        reap(s->pid);
+        spawner_reap(s->pid);
     free(s);
 }
 

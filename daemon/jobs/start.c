@@ -37,7 +37,7 @@ int start_init(struct start *s, uint32_t own_id, uint32_t home_id,
     return fill_children(s, position, placements, n);
 }
 
-static enum start_next judge(struct start *s)
+static enum start_next start_judge(struct start *s)
 {
     if (s->over || !s->own_ready || s->answered != (1u << s->n_children) - 1)
         return START_WAITS;
@@ -48,7 +48,7 @@ static enum start_next judge(struct start *s)
 enum start_next start_on_own_ready(struct start *s)
 {
     s->own_ready = true;
-    return judge(s);
+    return start_judge(s);
 }
 
 enum start_next start_on_answer(struct start *s, uint32_t src_id, bool ok)
@@ -64,7 +64,7 @@ enum start_next start_on_answer(struct start *s, uint32_t src_id, bool ok)
         return START_FAILED;
     }
     s->answered |= 1u << child;
-    return judge(s);
+    return start_judge(s);
 }
 
 void start_over_note(struct start_over *over, uint64_t job)
