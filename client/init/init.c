@@ -22,10 +22,12 @@
 #include "client/object/attr.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
+#include "client/object/errhandler.h"
 #include "client/object/group.h"
 #include "client/object/handle.h"
 #include "client/p2p/p2p.h"
 #include "client/process/job.h"
+#include "client/process/launcher.h"
 #include "client/process/phase.h"
 #include "client/progress/async.h"
 #include "client/transport/transport.h"
@@ -83,6 +85,34 @@ static int make_predefined(struct group *group, uint32_t context_id, const char 
     return MPI_SUCCESS;
 }
 
+/* mpiexec -initial-errhandler (MPI-5.0 section 11.5), which comes by the environment. */
+static int set_initial_errhandlers(void)
+{
+    const struct {
+        const char *name;
+        struct errhandler *handler;
+    } known[] = {{"mpi_errors_are_fatal", &errhandler_here->fatal},
+                 {"mpi_errors_abort", &errhandler_here->abort},
+                 {"mpi_errors_return", &errhandler_here->ret}};
+    const char *value = getenv("MOTET_INITIAL_ERRHANDLER");
+
+    if (!value || !*value)
+        return MPI_SUCCESS;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(value, known[i].name) != 0)
+            continue;
+        int err =
+            errhandler_assign(&comm_here->world->errhandler, known[i].handler, ERRHANDLER_COMM);
+        return err ? err
+                   : errhandler_assign(&comm_here->self->errhandler, known[i].handler,
+                                       ERRHANDLER_COMM);
+    }
+    return err_set(MPI_ERR_OTHER,
+                   "MOTET_INITIAL_ERRHANDLER is %s, not mpi_errors_are_fatal, mpi_errors_abort or "
+                   "mpi_errors_return",
+                   value);
+}
+
 /* Without handles: a program that has only sessions may not name them, the library works with
  * them. */
 static int make_world_and_self(void)
@@ -95,11 +125,14 @@ static int make_world_and_self(void)
         err = group_new_row(job_rank(), 1, &group);
     if (!err)
         err = make_predefined(group, COMM_CONTEXT_SELF, "MPI_COMM_SELF", &comm_here->self);
-    return err;
+    return err ? err : set_initial_errhandlers();
 }
 
 static int attach(void)
 {
+    char why[320];
+    if (launcher_is_foreign(why, sizeof why))
+        return err_set(MPI_ERR_OTHER, "%s", why);
     int rc = job_attach();
     return rc == 0
                ? MPI_SUCCESS

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "daemon/config.h"
 #include "daemon/jobs/job_tables.h"
+#include "proto/binding.h"
 
 /* A rank whose connection ended must be seen to exit within this time. */
 #define DISCONNECT_GRACE_NS (CLOCK_NS_PER_S / 2)
@@ -277,7 +278,8 @@ void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, u
         return;
     }
     for (struct job *other = jobs->table; other; other = other->hh.next)
-        if (other->launch->bind && other->state != JOB_CLOSING)
+        if (other->launch->binding && other->launch->binding->to != BINDING_NONE &&
+            other->state != JOB_CLOSING)
             job->bind_first += other->n_local;
     HASH_ADD(hh, jobs->table, id, sizeof job->id, job);
     jobs_changed(jobs);

@@ -274,8 +274,10 @@ static int site_start_rank(void *ctx, struct job *job, uint32_t local)
     msg.gid = job->gid;
     msg.has_umask = job->launch->has_umask;
     msg.umask = job->launch->umask;
-    msg.has_bind_core = job->launch->bind != 0;
-    msg.bind_core = job->bind_first + local;
+    msg.binding = job->launch->binding;
+    msg.has_bind_index = true;
+    msg.bind_index = job->bind_first + local;
+    msg.path = app->path;
     rc = spawner_spawn(site->setup.spawner, &msg, fds);
     job_env_free(env);
     return rc;

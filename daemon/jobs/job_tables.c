@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/routing/node_name.h"
+#include "proto/binding.h"
 
 #define MAX_RANKS (1u << 20)
 
@@ -91,6 +92,12 @@ static int tables_build_ranks(struct job *job, uint32_t own_id, const char *here
     return 0;
 }
 
+static bool tables_binding_ok(const Motet__Binding *b)
+{
+    return !b || (b->to < BINDING_N_LEVELS && b->over < BINDING_N_LEVELS && b->width > 0 &&
+                  b->width <= BINDING_WIDTH_MAX);
+}
+
 int job_tables_build(struct job *job, uint32_t own_id, const char *here, char *error,
                      size_t error_size)
 {
@@ -104,7 +111,8 @@ int job_tables_build(struct job *job, uint32_t own_id, const char *here, char *e
                                  "part %zu of the job has no program or no ranks", i);
     }
     if (l->key.len != sizeof job->key || n_world == 0 || n_world > MAX_RANKS ||
-        l->n_placements == 0 || l->n_placements > HOP_MAX_NODES || l->wait_mode >= WAIT_N_MODES)
+        l->n_placements == 0 || l->n_placements > HOP_MAX_NODES || l->wait_mode >= WAIT_N_MODES ||
+        !tables_binding_ok(l->binding))
         return tables_refuse(error, error_size, "the launch message is not valid");
     memcpy(job->key, l->key.data, sizeof job->key);
     job->id = l->job;

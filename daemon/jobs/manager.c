@@ -274,7 +274,7 @@ static void send_launch(struct manager *manager, struct manager_job *h, gid_t gi
     msg.wdir = submit->wdir;
     msg.n_env = submit->n_env;
     msg.env = submit->env;
-    msg.bind = submit->bind;
+    msg.binding = submit->binding;
     msg.wait_mode = submit->wait_mode;
     msg.name = h->name;
     msg.uid = (uint32_t)h->uid;

@@ -26,29 +26,77 @@ static int topology_ready(void)
     return 0;
 }
 
-int bind_core_cpus(uint32_t core, cpu_set_t *ret_cpus)
+/* The type of a level on this machine. */
+static hwloc_obj_type_t bind_type(uint32_t level)
+{
+    static const struct {
+        hwloc_obj_type_t type;
+        uint32_t or_else;
+    } levels[BINDING_N_LEVELS] = {
+        [BINDING_NONE] = {HWLOC_OBJ_MACHINE, BINDING_MACHINE},
+        [BINDING_CORE] = {HWLOC_OBJ_CORE, BINDING_HWTHREAD},
+        [BINDING_HWTHREAD] = {HWLOC_OBJ_PU, BINDING_MACHINE},
+        [BINDING_L1CACHE] = {HWLOC_OBJ_L1CACHE, BINDING_CORE},
+        [BINDING_L2CACHE] = {HWLOC_OBJ_L2CACHE, BINDING_L3CACHE},
+        [BINDING_L3CACHE] = {HWLOC_OBJ_L3CACHE, BINDING_SOCKET},
+        [BINDING_NUMA] = {HWLOC_OBJ_NUMANODE, BINDING_SOCKET},
+        [BINDING_SOCKET] = {HWLOC_OBJ_PACKAGE, BINDING_MACHINE},
+        [BINDING_MACHINE] = {HWLOC_OBJ_MACHINE, BINDING_MACHINE},
+    };
+
+    while (level != BINDING_MACHINE && hwloc_get_nbobjs_by_type(topology, levels[level].type) <= 0)
+        level = levels[level].or_else;
+    return levels[level].type;
+}
+
+/* The object of a type around these processors; NULL: there is none. */
+static hwloc_obj_t bind_around(hwloc_obj_type_t type, hwloc_const_cpuset_t cpus)
+{
+    for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(topology, type, o));)
+        if (hwloc_bitmap_isincluded(cpus, o->cpuset))
+            return o;
+    return NULL;
+}
+
+static void bind_add(hwloc_const_cpuset_t from, cpu_set_t *to)
+{
+    unsigned cpu;
+
+    hwloc_bitmap_foreach_begin(cpu, from)
+    {
+        if (cpu < CPU_SETSIZE)
+            CPU_SET(cpu, to);
+    }
+    hwloc_bitmap_foreach_end();
+}
+
+int bind_cpus(const struct bind_request *request, cpu_set_t *ret_cpus)
 {
     int rc = topology_ready();
 
     if (rc < 0)
         return rc;
-    /* Machines that do not tell their cores still have processing units. */
-    hwloc_obj_type_t type =
-        hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-    int n_cores = hwloc_get_nbobjs_by_type(topology, type);
-    if (n_cores <= 0)
+    hwloc_obj_type_t to = bind_type(request->to), over = bind_type(request->over);
+    int n_over = hwloc_get_nbobjs_by_type(topology, over);
+    if (n_over <= 0)
         return -ENOSYS;
-    hwloc_obj_t obj = hwloc_get_obj_by_type(topology, type, core % (unsigned)n_cores);
-    if (!obj || !obj->cpuset)
+    hwloc_obj_t home = hwloc_get_obj_by_type(topology, over, request->index % (unsigned)n_over);
+    uint64_t turn = request->index / (unsigned)n_over;
+    if (!home || !home->cpuset)
         return -ENOSYS;
-
-    unsigned cpu;
     CPU_ZERO(ret_cpus);
-    hwloc_bitmap_foreach_begin(cpu, obj->cpuset)
-    {
-        if (cpu < CPU_SETSIZE)
-            CPU_SET(cpu, ret_cpus);
+    int n = hwloc_get_nbobjs_inside_cpuset_by_type(topology, home->cpuset, to);
+    if (n > 0 && request->width > (unsigned)n)
+        return BIND_E_WIDTH;
+    for (uint32_t i = 0; n > 0 && i < request->width; i++) {
+        unsigned at = (unsigned)((turn * request->width + i) % (unsigned)n);
+        hwloc_obj_t o = hwloc_get_obj_inside_cpuset_by_type(topology, home->cpuset, to, at);
+        if (o)
+            bind_add(o->cpuset, ret_cpus);
     }
-    hwloc_bitmap_foreach_end();
+    if (n <= 0) {
+        hwloc_obj_t o = bind_around(to, home->cpuset);
+        bind_add(o ? o->cpuset : home->cpuset, ret_cpus);
+    }
     return CPU_COUNT(ret_cpus) > 0 ? 0 : -ENOSYS;
 }

@@ -117,14 +117,60 @@ static bool plan_binding(const Motet__Spawn *spawn, struct rank_exec_plan *plan,
         CPU_SET(spawn->cpus[i], &plan->cpus);
         plan->bound = true;
     }
-    if (!plan->bound && spawn->has_bind_core) {
-        if (bind_core_cpus(spawn->bind_core, &plan->cpus) < 0) {
-            *ret_why = "cannot bind to a core: the machine's topology is not readable";
-            return false;
-        }
-        plan->bound = true;
+    const Motet__Binding *b = spawn->binding;
+    if (plan->bound || !b || b->to == BINDING_NONE)
+        return true;
+    const struct bind_request request = {
+        .to = b->to, .over = b->over, .width = b->width, .index = spawn->bind_index};
+    if (b->to >= BINDING_N_LEVELS || b->over >= BINDING_N_LEVELS || b->width == 0) {
+        *ret_why = "cannot bind to what is not known";
+        return false;
     }
+    int rc = bind_cpus(&request, &plan->cpus);
+    if (rc != 0) {
+        *ret_why = rc == BIND_E_WIDTH
+                       ? "cannot bind: this node has fewer of these than each rank is to have"
+                       : "cannot bind: the machine's topology is not readable";
+        return false;
+    }
+    plan->bound = true;
     return true;
+}
+
+/* "0-3,8" */
+static void name_cpus(const cpu_set_t *cpus, char *text, size_t room)
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (int first = 0; first < CPU_SETSIZE && n < room; first++) {
+        int last = first;
+        if (!CPU_ISSET(first, cpus))
+            continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cpus))
+            last++;
+        n += (size_t)snprintf(text + n, room - n, last > first ? "%s%d-%d" : "%s%d", n ? "," : "",
+                              first, last);
+        first = last;
+    }
+}
+
+/* The first words on a rank's standard error: the pipe is new and takes them. */
+static void report_binding(const Motet__Spawn *spawn, const struct rank_exec_plan *plan, int fd)
+{
+    static const char variable[] = "MOTET_NODE=";
+    const char *node = "";
+    char cpus[256];
+
+    for (size_t i = 0; i < spawn->n_env; i++)
+        if (strncmp(spawn->env[i], variable, sizeof variable - 1) == 0)
+            node = spawn->env[i] + sizeof variable - 1;
+    name_cpus(&plan->cpus, cpus, sizeof cpus);
+    if (plan->bound)
+        dprintf(fd, "mpiexec: rank %u on node %s is bound to processors %s\n", spawn->rank, node,
+                cpus);
+    else
+        dprintf(fd, "mpiexec: rank %u on node %s is not bound\n", spawn->rank, node);
 }
 
 /* Returns the child's record, in its job; NULL with the reason. */
@@ -132,6 +178,7 @@ static struct ranks_child *start_rank(struct ranks_job *job, const Motet__Spawn 
                                       const int fds[3], const char **ret_why)
 {
     struct rank_exec_plan plan = {.wdir = spawn->wdir,
+                                  .path = spawn->path,
                                   .uid = spawn->uid,
                                   .gid = spawn->gid,
                                   .umask = spawn->has_umask ? spawn->umask : (mode_t)-1,
@@ -141,6 +188,8 @@ static struct ranks_child *start_rank(struct ranks_job *job, const Motet__Spawn 
 
     if (!plan_binding(spawn, &plan, ret_why))
         return NULL;
+    if (spawn->binding && spawn->binding->report)
+        report_binding(spawn, &plan, fds[2]);
     *ret_why = "out of memory";
     plan.argv = with_end(spawn->argv, spawn->n_argv);
     plan.env = with_end(spawn->env, spawn->n_env);

@@ -66,10 +66,9 @@ static void become_user(uid_t uid, gid_t gid, int pipe_fd)
         rank_exec_fail(pipe_fd, STEP_USER);
 }
 
-/* Whether PATH has a file of this name in a directory that can be looked into. */
-static bool in_path(const char *name)
+/* Whether the path has a file of this name in a directory that can be looked into. */
+static bool in_path(const char *path, const char *name)
 {
-    const char *path = getenv("PATH");
     char file[PATH_MAX];
 
     for (; path && *path; path += strcspn(path, ":"), path += *path == ':') {
@@ -79,6 +78,25 @@ static bool in_path(const char *name)
             return true;
     }
     return false;
+}
+
+/* As execvp does with PATH. Comes back with errno: of a file that is there and cannot be run, else
+ * ENOENT. */
+static void exec_in_path(const char *path, char **argv)
+{
+    char file[PATH_MAX];
+    int error = ENOENT;
+
+    for (; *path; path += strcspn(path, ":"), path += *path == ':') {
+        int n = (int)strcspn(path, ":");
+        if (snprintf(file, sizeof file, "%.*s/%s", n > 0 ? n : 1, n > 0 ? path : ".", argv[0]) >=
+            (int)sizeof file)
+            continue;
+        execv(file, argv);
+        if (errno != ENOENT && errno != ENOTDIR)
+            error = errno;
+    }
+    errno = error;
 }
 
 static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, pid_t spawner)
@@ -105,11 +123,15 @@ static _Noreturn void run_child(const struct rank_exec_plan *plan, int pipe_fd, 
     if (getppid() != spawner)
         _exit(127);
     environ = plan->env; /* execvp searches the PATH that the rank will have. */
-    execvp(plan->argv[0], plan->argv);
-    /* A directory of PATH that is closed to the user hides a missing program behind another
+    if (plan->path && !strchr(plan->argv[0], '/'))
+        exec_in_path(plan->path, plan->argv);
+    else
+        execvp(plan->argv[0], plan->argv);
+    /* A directory of the path that is closed to the user hides a missing program behind another
      * error. */
     int error = errno;
-    if (error == EACCES && !strchr(plan->argv[0], '/') && !in_path(plan->argv[0]))
+    if (error == EACCES && !strchr(plan->argv[0], '/') &&
+        !in_path(plan->path ? plan->path : getenv("PATH"), plan->argv[0]))
         error = ENOENT;
     errno = error;
     rank_exec_fail(pipe_fd, STEP_EXEC);

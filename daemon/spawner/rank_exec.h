@@ -16,6 +16,7 @@ struct rank_exec_plan {
     char **argv; /* n_argv + a NULL */
     char **env;  /* complete, NULL at the end */
     const char *wdir;
+    const char *path; /* folders in which argv[0] is looked for; NULL: those of PATH in env */
     uid_t uid;
     gid_t gid;
     mode_t umask; /* (mode_t)-1: unchanged */

@@ -188,6 +188,111 @@ uint64_t hosts_n_slots(const struct host_list *list, uint32_t ppn)
     return sum;
 }
 
+uint64_t hosts_room(const struct host_list *list)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < list->n; i++) {
+        if (!list->at[i].max_slots)
+            return UINT64_MAX;
+        sum += list->at[i].max_slots - list->at[i].taken;
+    }
+    return sum;
+}
+
+/* ---- placing ---- */
+
+/* Ranks in a row on one host. */
+struct host_run {
+    size_t host;
+    uint32_t count;
+};
+
+struct host_runs {
+    struct host_run *at;
+    size_t n, room;
+    bool failed; /* for want of memory */
+};
+
+static void runs_add(struct host_runs *runs, size_t host, uint32_t count)
+{
+    if (count == 0)
+        return;
+    if (runs->n > 0 && runs->at[runs->n - 1].host == host) {
+        runs->at[runs->n - 1].count += count;
+        return;
+    }
+    if (runs->n == runs->room) {
+        size_t room = runs->room ? runs->room * 2 : 16;
+        struct host_run *at = realloc(runs->at, room * sizeof *at);
+        if (!at) {
+            runs->failed = true;
+            return;
+        }
+        runs->at = at;
+        runs->room = room;
+    }
+    runs->at[runs->n++] = (struct host_run){host, count};
+}
+
+static uint32_t hosts_left(const struct host *host)
+{
+    return host->max_slots ? host->max_slots - host->taken : UINT32_MAX;
+}
+
+/* Fills each host before the next. Returns how many ranks found no place. */
+static uint32_t hosts_map_by_slot(struct host_list *list, uint32_t ppn, uint32_t n,
+                                  struct host_runs *runs)
+{
+    size_t full_hosts = 0; /* hosts passed in a row without placing anything */
+
+    while (n > 0 && !runs->failed) {
+        struct host *host = &list->at[list->cursor];
+        uint32_t turn = turn_of(host, ppn), room = turn > list->in_turn ? turn - list->in_turn : 0;
+        if (room > hosts_left(host))
+            room = hosts_left(host);
+        uint32_t count = room < n ? room : n;
+        runs_add(runs, list->cursor, count);
+        host->taken += count;
+        list->in_turn += count;
+        n -= count;
+        if (count > 0)
+            full_hosts = 0;
+        else if (list->in_turn == 0 && ++full_hosts == list->n)
+            return n;
+        if (count == room || count == 0) {
+            list->cursor = (list->cursor + 1) % list->n;
+            list->in_turn = 0;
+        }
+    }
+    return 0;
+}
+
+/* One on each host in turn: first on those that have slots left, then on any. */
+static uint32_t hosts_map_by_node(struct host_list *list, uint32_t ppn, uint32_t n,
+                                  struct host_runs *runs)
+{
+    size_t passed = 0; /* hosts in a row that had nothing left */
+    bool any = false;
+
+    while (n > 0 && !runs->failed) {
+        struct host *host = &list->at[list->cursor];
+        if (hosts_left(host) > 0 && (any || host->taken < turn_of(host, ppn))) {
+            runs_add(runs, list->cursor, 1);
+            host->taken++;
+            n--;
+            passed = 0;
+        } else if (++passed == list->n) {
+            if (any)
+                return n;
+            any = true;
+            passed = 0;
+        }
+        list->cursor = (list->cursor + 1) % list->n;
+    }
+    return 0;
+}
+
 static void add_run(struct words *runs, const struct host *host, uint32_t count)
 {
     char text[HOSTS_NAME_MAX + 16];
@@ -198,34 +303,47 @@ static void add_run(struct words *runs, const struct host *host, uint32_t count)
     words_add(runs, text);
 }
 
-int hosts_place(struct host_list *list, uint32_t ppn, uint32_t n, struct words *ret_runs,
-                struct host_error *ret_error)
+/* The same ranks with other numbers: all of a host in a row, or one of each host in turn. */
+static void hosts_renumber(const struct host_list *list, bool by_node, struct host_runs *runs)
 {
-    size_t full_hosts = 0; /* hosts passed in a row without placing anything */
+    struct host_runs new = {0};
+    uint32_t *left = calloc(list->n, sizeof *left);
+    bool more = left != NULL;
 
-    while (n > 0) {
-        struct host *host = &list->at[list->cursor];
-        uint32_t turn = turn_of(host, ppn), room = turn > list->in_turn ? turn - list->in_turn : 0;
-        if (host->max_slots && room > host->max_slots - host->taken)
-            room = host->max_slots - host->taken;
-        uint32_t count = room < n ? room : n;
-        if (count > 0) {
-            add_run(ret_runs, host, count);
-            host->taken += count;
-            list->in_turn += count;
-            n -= count;
-            full_hosts = 0;
-        } else if (list->in_turn == 0 && ++full_hosts == list->n) {
-            return hosts_fail(ret_error, -ENOSPC,
-                              "all hosts have their max_slots, and %u more ranks are to be placed",
-                              n);
-        }
-        if (count == room || count == 0) {
-            list->cursor = (list->cursor + 1) % list->n;
-            list->in_turn = 0;
+    for (size_t i = 0; left && i < runs->n; i++)
+        left[runs->at[i].host] += runs->at[i].count;
+    while (more && !new.failed) {
+        more = false;
+        for (size_t i = 0; i < list->n; i++) {
+            uint32_t count = by_node && left[i] > 1 ? 1 : left[i];
+            runs_add(&new, i, count);
+            left[i] -= count;
+            more |= left[i] > 0;
         }
     }
-    return ret_runs->failed ? hosts_fail(ret_error, -ENOMEM, "out of memory") : 0;
+    new.failed |= !left || runs->failed;
+    free(left);
+    free(runs->at);
+    *runs = new;
+}
+
+int hosts_place(struct host_list *list, const struct hosts_mapping *mapping, uint32_t n,
+                struct words *ret_runs, struct host_error *ret_error)
+{
+    struct host_runs runs = {0};
+    uint32_t over = mapping->by_node ? hosts_map_by_node(list, mapping->ppn, n, &runs)
+                                     : hosts_map_by_slot(list, mapping->ppn, n, &runs);
+
+    if (mapping->ranks != HOSTS_RANKS_AS_MAPPED)
+        hosts_renumber(list, mapping->ranks == HOSTS_RANKS_BY_NODE, &runs);
+    for (size_t i = 0; i < runs.n; i++)
+        add_run(ret_runs, &list->at[runs.at[i].host], runs.at[i].count);
+    free(runs.at);
+    if (over > 0)
+        return hosts_fail(ret_error, -ENOSPC,
+                          "all hosts have their max_slots, and %u more ranks are to be placed",
+                          over);
+    return runs.failed || ret_runs->failed ? hosts_fail(ret_error, -ENOMEM, "out of memory") : 0;
 }
 
 bool hosts_is_local(const char *name)

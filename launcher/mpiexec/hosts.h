@@ -32,6 +32,13 @@ struct host_list {
     uint32_t in_turn;
 };
 
+/* How ranks are put on hosts. */
+struct hosts_mapping {
+    uint32_t ppn; /* takes the place of all slots; 0: not said */
+    bool by_node; /* one on each host in turn, as long as it has slots, then on all again */
+    enum { HOSTS_RANKS_AS_MAPPED, HOSTS_RANKS_BY_SLOT, HOSTS_RANKS_BY_NODE } ranks; /* numbers */
+};
+
 struct host_error {
     char text[256];
 };
@@ -47,12 +54,14 @@ void hosts_free(struct host_list *list);
 
 /* Sum of the slots; with ppn > 0 ppn for each host. */
 uint64_t hosts_n_slots(const struct host_list *list, uint32_t ppn);
+/* Ranks that may still be placed; UINT64_MAX: any number. */
+uint64_t hosts_room(const struct host_list *list);
 
-/* Places n more ranks, going on where the last call ended, and adds "name:count" per run of ranks.
- * ppn > 0 replaces all slots. 0, or with the text -ENOSPC when every host has its max_slots, or
+/* Places n more ranks, going on where the last call ended, and adds "name:count" per run of ranks
+ * in the order of their numbers. 0, or with the text -ENOSPC when every host has its max_slots, or
  * -ENOMEM. */
-int hosts_place(struct host_list *list, uint32_t ppn, uint32_t n, struct words *ret_runs,
-                struct host_error *ret_error);
+int hosts_place(struct host_list *list, const struct hosts_mapping *mapping, uint32_t n,
+                struct words *ret_runs, struct host_error *ret_error);
 
 /* Whether the name means this machine: localhost, a loopback address, or the host name. */
 bool hosts_is_local(const char *name);

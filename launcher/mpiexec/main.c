@@ -17,6 +17,8 @@
 #include "launcher/cli/node_daemon.h"
 #include "launcher/cli/number.h"
 #include "launcher/mpiexec/options.h"
+#include "launcher/mpiexec/outfile.h"
+#include "launcher/mpiexec/program.h"
 #include "launcher/mpiexec/run.h"
 #include "launcher/mpiexec/submit.h"
 
@@ -119,11 +121,63 @@ static int take_environment(struct options *o)
     return 0;
 }
 
+/* Files for the ranks' output, as the options say. The run frees the names. */
+static int take_patterns(struct options *o, uint32_t n_ranks, struct run_options *run)
+{
+    char **given[2] = {&o->out_pattern, &o->err_pattern};
+
+    for (int stream = 0; stream < 2; stream++) {
+        run->pattern[stream] = *given[stream];
+        *given[stream] = NULL;
+        if (run->pattern[stream] || !o->out_folder)
+            continue;
+        run->pattern[stream] = outfile_pattern_of_folder(o->out_folder, stream, n_ranks);
+        if (!run->pattern[stream]) {
+            fprintf(stderr, "mpiexec: out of memory\n");
+            return -ENOMEM;
+        }
+    }
+    run->copy = o->out_folder && !o->out_no_copy;
+    return 0;
+}
+
+/* The LD_LIBRARY_PATH that the ranks of a part will have. */
+static const char *library_path_of(const struct options *o, const struct part *part)
+{
+    static const char name[] = "LD_LIBRARY_PATH=";
+    const struct words *sets[] = {&part->env.set, &o->env.set};
+
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < sets[k]->n; i++)
+            if (strncmp(sets[k]->at[i], name, sizeof name - 1) == 0)
+                return sets[k]->at[i] + sizeof name - 1;
+    return getenv("LD_LIBRARY_PATH");
+}
+
+/* Programs that will load another library: said, and started all the same. */
+static void check_programs(const struct options *o)
+{
+    char place[PATH_MAX], library[PATH_MAX], why[1600];
+
+    if (node_daemon_beside(MOTET_LIBDIR_RELATIVE "/libmpi_abi.so.1", "../client/libmpi_abi.so.1",
+                           place, sizeof place) < 0 ||
+        !realpath(place, library))
+        return;
+    for (size_t i = 0; i < o->n_parts; i++) {
+        const struct part *part = &o->parts[i];
+        program_check(part->argv.at[0], part->path, library_path_of(o, part), library, why,
+                      sizeof why);
+        if (why[0])
+            fprintf(stderr, "mpiexec: %s\n", why);
+    }
+}
+
 static int main_run(struct options *o)
 {
     struct run_options run_options = {.tag_output = o->tag_output,
                                       .stdin_to_rank0 = o->stdin_to_rank0,
                                       .verbose = o->verbose,
+                                      .show_map = o->show_map,
                                       .timeout_ns = o->timeout_ns};
     struct node_daemon daemon = {.lifeline = -1};
     struct options_error error;
@@ -136,12 +190,17 @@ static int main_run(struct options *o)
         fprintf(stderr, "mpiexec: the current directory cannot be read: %s\n", strerror(errno));
         return EXIT_USAGE;
     }
-    if (submit_build(o, environ, wdir, only_local_hosts(o), stderr, &submit, &error) < 0) {
+    for (size_t i = 0; i < o->ignored.n; i++)
+        fprintf(stderr, "mpiexec: %s: this is for another MPI library, ignoring\n",
+                o->ignored.at[i]);
+    if (submit_build(o, environ, wdir, stderr, &submit, &error) < 0) {
         fprintf(stderr, "mpiexec: %s\n", error.text);
         return EXIT_USAGE;
     }
+    check_programs(o);
     int fd = reach_daemon(o, &daemon);
-    if (fd >= 0)
+    run_options.status_socket = daemon.status;
+    if (fd >= 0 && take_patterns(o, submit.n_ranks, &run_options) == 0)
         code = run_job(fd, &submit, &run_options);
     node_daemon_stop(&daemon);
     free(submit.body);

@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "launcher/mpiexec/explain.h"
 #include "launcher/mpiexec/frame_stream.h"
 #include "launcher/mpiexec/input.h"
 #include "launcher/mpiexec/lines.h"
+#include "launcher/mpiexec/outfile.h"
 #include "launcher/mpiexec/output.h"
 #include "launcher/mpiexec/signals.h"
 #include "proto/control.pb-c.h"
@@ -40,6 +42,7 @@ struct run {
     struct input input;
     struct output out[2]; /* stdout, stderr */
     struct lines lines[2];
+    struct outfile_set files;
     uint32_t n_ranks;
     uint64_t job;
     int exit_code;
@@ -48,6 +51,7 @@ struct run {
     uint64_t timeout_ns; /* points in time; UINT64_MAX: none */
     uint64_t give_up_ns;
     uint64_t nobody_reads_ns;
+    bool output_lost;   /* a file could not be written */
     bool failure_known; /* the first rank that failed has been seen */
     char failure[256];
 };
@@ -114,6 +118,25 @@ static void run_end_job(struct run *r, const char *reason, int code)
 
 /* ---- from the daemon ---- */
 
+/* "node a1 has ranks 0-3, 8" */
+static void run_show_placement(struct run *r, const Motet__Placement *p)
+{
+    char ranks[900] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_ranks && n + 32 < sizeof ranks;) {
+        size_t last = i;
+        while (last + 1 < p->n_ranks && p->ranks[last + 1] == p->ranks[last] + 1)
+            last++;
+        n += (size_t)snprintf(ranks + n, sizeof ranks - n, last > i ? "%s%u-%u" : "%s%u",
+                              i ? ", " : "", p->ranks[i], p->ranks[last]);
+        i = last + 1;
+        if (n + 32 >= sizeof ranks && i < p->n_ranks)
+            snprintf(ranks + n, sizeof ranks - n, ", ...");
+    }
+    run_say(r, "node %s has rank%s %s", p->node, p->n_ranks == 1 ? "" : "s", ranks);
+}
+
 static void on_submitted(struct run *r, const Motet__Submitted *message)
 {
     if (!message->ok) {
@@ -126,16 +149,13 @@ static void on_submitted(struct run *r, const Motet__Submitted *message)
     }
     r->job = message->job;
     r->state = RUN_RUNNING;
-    if (!r->options->verbose)
-        return;
-    for (size_t i = 0; i < message->n_placements; i++) {
-        const Motet__Placement *p = message->placements[i];
-        char ranks[256] = "";
-        for (size_t k = 0; k < p->n_ranks && strlen(ranks) + 24 < sizeof ranks; k++)
-            snprintf(ranks + strlen(ranks), sizeof ranks - strlen(ranks), " %u", p->ranks[k]);
-        run_say(r, "job %016" PRIx64 ": node %s has %zu rank%s:%s%s", r->job, p->node, p->n_ranks,
-                p->n_ranks == 1 ? "" : "s", ranks, strlen(ranks) + 24 < sizeof ranks ? "" : " ...");
-    }
+    if (outfile_place(&r->files, message->placements, message->n_placements) < 0)
+        run_end_job(r, "mpiexec is out of memory", EXIT_LOST);
+    if (r->options->verbose)
+        run_say(r, "job %016" PRIx64, r->job);
+    for (size_t i = 0; (r->options->verbose || r->options->show_map) && i < message->n_placements;
+         i++)
+        run_show_placement(r, message->placements[i]);
 }
 
 static void on_stdio(struct run *r, const Motet__Stdio *message)
@@ -145,6 +165,17 @@ static void on_stdio(struct run *r, const Motet__Stdio *message)
     if (stream > 1 || message->rank >= r->n_ranks)
         return;
     struct output *out = &r->out[stream];
+    if (r->files.pattern[stream] && message->data.len > 0) {
+        const char *name;
+        int rc = outfile_write(&r->files, (int)stream, message->rank, message->data.data,
+                               message->data.len, &name);
+        if (rc < 0) {
+            run_say(r, "cannot write '%.600s': %s; what comes for it is lost", name, strerror(-rc));
+            r->output_lost = true;
+        }
+        if (!r->files.copy)
+            return;
+    }
     if (message->data.len == 0) {
         lines_end(&r->lines[stream], message->rank, &out->queue);
         return;
@@ -332,6 +363,8 @@ static void check_time(struct run *r, uint64_t now_ns)
     if (now_ns >= r->timeout_ns && r->state < RUN_ENDING) {
         run_say(r, "the job has run for the %.10g s of -timeout and is ended",
                 (double)r->options->timeout_ns / 1e9);
+        if (r->state == RUN_RUNNING)
+            explain_waits(r->job, r->options->status_socket, &r->out[1].queue);
         run_end_job(r, "time limit of mpiexec", EXIT_TIMEOUT);
     }
     if (now_ns >= r->nobody_reads_ns && r->state == RUN_RUNNING)
@@ -425,7 +458,7 @@ static void drain_outputs(struct run *r)
     }
 }
 
-int run_job(int daemon_fd, const struct submit *submit, const struct run_options *options)
+int run_job(int daemon_fd, const struct submit *submit, struct run_options *options)
 {
     struct run r = {.options = options,
                     .n_ranks = submit->n_ranks,
@@ -436,6 +469,8 @@ int run_job(int daemon_fd, const struct submit *submit, const struct run_options
     signals_catch();
     frame_stream_init(&r.daemon, daemon_fd);
     input_init(&r.input, options->stdin_to_rank0 ? STDIN_FILENO : -1);
+    if (outfile_init(&r.files, options->pattern, options->copy, r.n_ranks) < 0)
+        daemon_lost(&r, -ENOMEM);
     for (int i = 0; i < 2; i++) {
         output_init(&r.out[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO);
         if (lines_init(&r.lines[i], r.n_ranks, options->tag_output) < 0)
@@ -454,5 +489,6 @@ int run_job(int daemon_fd, const struct submit *submit, const struct run_options
         lines_free(&r.lines[i]);
         bytes_free(&r.out[i].queue);
     }
-    return r.exit_code;
+    outfile_deinit(&r.files);
+    return r.exit_code == 0 && r.output_lost ? EXIT_LOST : r.exit_code;
 }

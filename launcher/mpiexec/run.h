@@ -21,9 +21,13 @@ struct run_options {
     bool tag_output;
     bool stdin_to_rank0;
     bool verbose;
-    uint64_t timeout_ns; /* 0: none */
+    bool show_map;
+    char *pattern[2];          /* of files for standard output and error; taken over */
+    bool copy;                 /* what goes into files goes to the terminal, too */
+    const char *status_socket; /* of the daemon; "": where motetctl looks */
+    uint64_t timeout_ns;       /* 0: none */
 };
 
 /* Takes over the descriptor of the daemon's client socket. Returns the exit code for mpiexec;
  * messages have been printed. */
-int run_job(int daemon_fd, const struct submit *submit, const struct run_options *options);
+int run_job(int daemon_fd, const struct submit *submit, struct run_options *options);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launcher/mpiexec/soft.h"
 #include "proto/control.pb-c.h"
 #include "proto/frame.h"
 
@@ -35,6 +36,18 @@ static const char *find_variable(char *const *environment, const char *name)
     return NULL;
 }
 
+/* Whether "NAME=value" is of one of these names. */
+static bool submit_is_named(const char *pair, const struct words *names)
+{
+    size_t n = strcspn(pair, "=");
+
+    for (size_t i = 0; i < names->n; i++) {
+        if (strlen(names->at[i]) == n && strncmp(pair, names->at[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void add_all(struct words *to, const struct words *from)
 {
     for (size_t i = 0; i < from->n; i++)
@@ -51,9 +64,10 @@ static void add_inherited(struct words *to, enum env_mode mode, const struct wor
             if (pair)
                 words_add(to, pair);
         }
-    } else if (mode == ENV_ALL) {
+    } else if (mode == ENV_ALL || mode == ENV_EXCEPT) {
         for (; *environment; environment++) {
-            if (!submit_is_identity(*environment))
+            if (!submit_is_identity(*environment) &&
+                !(mode == ENV_EXCEPT && submit_is_named(*environment, list)))
                 words_add(to, *environment);
         }
     }
@@ -96,42 +110,56 @@ static void build_env(const struct options *o, char *const *environment, FILE *w
     }
 }
 
-/* Ranks of a part when -n is not given: all slots of its hosts, else one. */
+/* Ranks of a part when -n is not given: all slots of its hosts, else those of one host. */
 static uint64_t default_ranks(const struct options *o, const struct part *part)
 {
     if (part->hosts.n > 0)
-        return hosts_n_slots(&part->hosts, o->ppn);
+        return hosts_n_slots(&part->hosts, o->mapping.ppn);
     if (o->hosts.n > 0 && o->n_parts == 1)
-        return hosts_n_slots(&o->hosts, o->ppn);
-    return 1;
+        return hosts_n_slots(&o->hosts, o->mapping.ppn);
+    return o->mapping.ppn ? o->mapping.ppn : 1;
 }
 
-/* Numbers of ranks, and where they go. */
-static int submit_place(struct options *o, bool on_node, struct words *ret_runs,
-                        uint64_t *ret_n_ranks, struct options_error *error)
+static int submit_place_part(struct options *o, struct part *part, struct words *ret_runs,
+                             uint64_t *n_ranks, struct options_error *error)
 {
-    *ret_n_ranks = 0;
-    for (size_t i = 0; i < o->n_parts; i++) {
-        struct part *part = &o->parts[i];
-        struct host_list *hosts = part->hosts.n ? &part->hosts : &o->hosts;
-        struct host_error host_error;
-        uint64_t n = part->n_ranks ? part->n_ranks : default_ranks(o, part);
+    struct host_list *hosts = part->hosts.n ? &part->hosts : &o->hosts;
+    uint64_t n = part->n_ranks ? part->n_ranks : default_ranks(o, part);
+    struct host_error host_error;
 
-        *ret_n_ranks += n;
-        if (*ret_n_ranks > OPTIONS_MAX_RANKS) {
-            snprintf(error->text, sizeof error->text, "a job has at most %u ranks",
-                     OPTIONS_MAX_RANKS);
-            return -EINVAL;
-        }
-        part->n_ranks = (uint32_t)n;
-        if (hosts->n == 0 || on_node)
-            continue;
-        if (hosts_place(hosts, o->ppn, part->n_ranks, ret_runs, &host_error) < 0) {
-            snprintf(error->text, sizeof error->text, "%s", host_error.text);
+    if (part->soft) {
+        uint64_t room = hosts->n ? hosts_room(hosts) : UINT64_MAX, high = n < room ? n : room;
+        n = soft_best(part->soft, (uint32_t)(high < UINT32_MAX ? high : UINT32_MAX));
+        if (n == 0) {
+            snprintf(error->text, sizeof error->text,
+                     "-soft %.120s: no number of ranks up to %llu is in it", part->soft,
+                     (unsigned long long)high);
             return -EINVAL;
         }
     }
+    *n_ranks += n;
+    if (*n_ranks > OPTIONS_MAX_RANKS) {
+        snprintf(error->text, sizeof error->text, "a job has at most %u ranks", OPTIONS_MAX_RANKS);
+        return -EINVAL;
+    }
+    part->n_ranks = (uint32_t)n;
+    if (hosts->n > 0 && hosts_place(hosts, &o->mapping, part->n_ranks, ret_runs, &host_error) < 0) {
+        snprintf(error->text, sizeof error->text, "%s", host_error.text);
+        return -EINVAL;
+    }
     return 0;
+}
+
+/* Numbers of ranks, and where they go. */
+static int submit_place(struct options *o, struct words *ret_runs, uint64_t *ret_n_ranks,
+                        struct options_error *error)
+{
+    int rc = 0;
+
+    *ret_n_ranks = 0;
+    for (size_t i = 0; rc == 0 && i < o->n_parts; i++)
+        rc = submit_place_part(o, &o->parts[i], ret_runs, ret_n_ranks, error);
+    return rc;
 }
 
 static size_t n_parts_with_hosts(const struct options *o)
@@ -190,21 +218,26 @@ static char *job_name(const struct options *o)
     return strndup(slash && slash[1] ? slash + 1 : program, HOSTS_NAME_MAX);
 }
 
-int submit_build(struct options *o, char *const *environment, const char *wdir, bool on_node,
-                 FILE *warnings, struct submit *ret_submit, struct options_error *ret_error)
+int submit_build(struct options *o, char *const *environment, const char *wdir, FILE *warnings,
+                 struct submit *ret_submit, struct options_error *ret_error)
 {
     Motet__Submit message = MOTET__SUBMIT__INIT;
+    Motet__Binding binding = MOTET__BINDING__INIT;
     struct words runs = {0}, base = {0};
     uint64_t n_ranks = 0;
     int rc = check_hosts(o, ret_error);
 
     if (rc == 0)
-        rc = submit_place(o, on_node, &runs, &n_ranks, ret_error);
+        rc = submit_place(o, &runs, &n_ranks, ret_error);
     if (rc < 0) {
         words_free(&runs);
         return rc;
     }
 
+    binding.to = o->binding.to;
+    binding.over = o->binding.over;
+    binding.width = o->binding.width ? o->binding.width : 1;
+    binding.report = o->binding.report;
     Motet__App *apps = calloc(o->n_parts, sizeof *apps);
     Motet__App **pointers = calloc(o->n_parts, sizeof *pointers);
     struct words *part_env = calloc(o->n_parts, sizeof *part_env);
@@ -222,18 +255,20 @@ int submit_build(struct options *o, char *const *environment, const char *wdir, 
             apps[i].n_env = part_env[i].n;
             apps[i].env = part_env[i].at;
             apps[i].wdir = o->parts[i].wdir;
+            apps[i].path = o->parts[i].path;
             pointers[i] = &apps[i];
         }
         message.n_apps = o->n_parts;
         message.apps = pointers;
         message.n_hosts = runs.n;
         message.hosts = runs.at;
-        message.has_ranks_per_node = o->ppn > 0 && n_parts_with_hosts(o) == 0;
-        message.ranks_per_node = o->ppn;
+        message.has_ranks_per_node = o->mapping.ppn > 0 && n_parts_with_hosts(o) == 0;
+        message.ranks_per_node = o->mapping.ppn;
         message.wdir = (char *)wdir;
         message.n_env = base.n;
         message.env = base.at;
-        message.bind = o->bind_core;
+        if (o->binding.to != BINDING_NONE || o->binding.report)
+            message.binding = &binding;
         message.wait_mode = o->wait_mode;
         message.name = name;
         message.stdin_to_rank0 = o->stdin_to_rank0;

@@ -19,10 +19,8 @@ struct submit {
 };
 
 /*
- * Builds the message. `environment` is mpiexec's own; `on_node`: the hosts, if any, are all this
- * machine and are left out, so that the daemon's own node is taken whatever its name is. Warnings
- * about things that are ignored go to `warnings`. 0, or -EINVAL with the text. ret_submit->body is
- * to be freed.
+ * Builds the message. `environment` is mpiexec's own. Warnings about things that are ignored go
+ * to `warnings`. 0, or -EINVAL with the text. ret_submit->body is to be freed.
  */
-int submit_build(struct options *o, char *const *environment, const char *wdir, bool on_node,
-                 FILE *warnings, struct submit *ret_submit, struct options_error *ret_error);
+int submit_build(struct options *o, char *const *environment, const char *wdir, FILE *warnings,
+                 struct submit *ret_submit, struct options_error *ret_error);

@@ -23,13 +23,14 @@ static inline char *launcher_input_text(const uint8_t *data, size_t n)
 /* Whether a word is an option that reads a file: a fuzzer does not read what it happens to name. */
 static inline bool launcher_input_reads_file(const char *word)
 {
-    static const char *const names[] = {"f", "hostfile", "machinefile", "configfile"};
+    static const char *const names[] = {"f", "hostfile", "machinefile", "configfile", "file"};
 
     if (word[0] != '-')
         return false;
     word += 1 + (word[1] == '-');
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(word, names[i]) == 0)
+        if (strlen(names[i]) == strcspn(word, "=") &&
+            strncmp(word, names[i], strcspn(word, "=")) == 0)
             return true;
     }
     return false;

@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (!error.text[0])
             abort(); /* a refusal says why */
     } else if (options.action == ACTION_RUN && small_enough(&options) && nowhere) {
-        if (submit_build(&options, environment, "/", false, nowhere, &submit, &error) < 0 &&
+        if (submit_build(&options, environment, "/", nowhere, &submit, &error) < 0 &&
             !error.text[0])
             abort();
     }

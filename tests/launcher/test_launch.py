@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -143,6 +144,130 @@ def test_binding(start):
     assert code == 0 and len(lines) == 3
     if len(os.sched_getaffinity(0)) > 1:
         assert len({line.split()[-1] for line in lines[:2]}) >= 1
+
+
+def test_bindings_are_reported(start):
+    code, out, err = run(start, "-n", "3", "-map-by", "core", "-report-bindings", "grep", "Cpus_allowed_list", "/proc/self/status")
+    said = sorted(re.findall(r"mpiexec: rank (\d) on node \S+ is bound to processors ([\d,-]+)\n", err))
+    assert code == 0 and [rank for rank, _ in said] == ["0", "1", "2"], err
+    assert sorted(line.split()[-1] for line in out.splitlines()) == sorted(cpus for _, cpus in said)
+    code, _, err = run(start, "-report-bindings", "true")
+    assert code == 0 and re.fullmatch(r"mpiexec: rank 0 on node \S+ is not bound\n", err), err
+    code, _, err = run(start, "-n", "1", "-bind-to", "core:4096", "true")
+    assert code != 0 and "fewer of these than each rank is to have" in err
+
+
+def test_the_map_is_shown(start):
+    code, out, err = run(start, "-n", "5", "-display", "map", "true")
+    assert (code, out) == (0, "") and re.fullmatch(r"mpiexec: node \S+ has ranks 0-4\n", err), err
+
+
+def test_slots_of_localhost_count(start):
+    code, out, _ = run(start, "-host", "localhost:3", "echo", "x")
+    assert (code, out) == (0, "x\n" * 3)
+    code, out, _ = run(start, "-N", "2", "echo", "x")
+    assert (code, out) == (0, "x\n" * 2)
+
+
+def test_max_slots_of_localhost_count(start, tmp_path):
+    (tmp_path / "hosts").write_text("localhost slots=1 max_slots=2\n")
+    code, _, err = run(start, "-n", "3", "-f", str(tmp_path / "hosts"), "true")
+    assert code == 2 and "all hosts have their max_slots, and 1 more ranks are to be placed" in err
+
+
+def test_output_in_files(start, tmp_path):
+    script = "echo out $MOTET_RANK; echo err $MOTET_RANK >&2"
+    code, out, err = run(start, "-n", "3", "-outfile-pattern", f"{tmp_path}/a/%r.%p", "-errfile-pattern", f"{tmp_path}/all%%", "sh", "-c",
+                         script)
+    assert (code, out, err) == (0, "", "")
+    assert [(tmp_path / "a" / f"{rank}.0").read_text() for rank in range(3)] == [f"out {rank}\n" for rank in range(3)]
+    assert sorted((tmp_path / "all%").read_text().splitlines()) == ["err 0", "err 1", "err 2"]
+
+    code, out, err = run(start, "-n", "11", "-output-filename", f"{tmp_path}/b%r", "sh", "-c", script)
+    assert code == 0 and len(out.splitlines()) == len(err.splitlines()) == 11
+    assert (tmp_path / "b%r" / "1" / "rank.07" / "stdout").read_text() == "out 7\n"
+    assert (tmp_path / "b%r" / "1" / "rank.10" / "stderr").read_text() == "err 10\n"
+    code, out, err = run(start, "-n", "2", "-output-filename", f"{tmp_path}/c:nocopy", "sh", "-c", script)
+    assert (code, out, err) == (0, "", "") and (tmp_path / "c" / "1" / "rank.1" / "stdout").read_text() == "out 1\n"
+
+
+def test_many_files_of_output(start, tmp_path):
+    """More than mpiexec keeps open, written in turns: each is whole and in order."""
+    script = "for i in 1 2 3; do echo $MOTET_RANK $i; sleep 0.3; done"
+    code, _, _ = run(start, "-n", "150", "-outfile-pattern", f"{tmp_path}/%r", "-errfile-pattern", f"{tmp_path}/e%r", "sh", "-c",
+                     f"({script}) & ({script}) >&2; wait", limit=120)
+    assert code == 0
+    for rank in range(150):
+        whole = "".join(f"{rank} {i}\n" for i in (1, 2, 3))
+        assert (tmp_path / str(rank)).read_text() == (tmp_path / f"e{rank}").read_text() == whole
+
+
+def test_a_file_that_cannot_be_written_is_said_once(start):
+    code, out, err = run(start, "-n", "2", "-outfile-pattern", "/proc/none/%r", "sh", "-c", "echo a; sleep 0.2; echo b")
+    assert code == 1 and out == ""
+    assert sorted(err.splitlines()) == [f"mpiexec: cannot write '/proc/none/{rank}': No such file or directory; what comes for it is lost"
+                                        for rank in range(2)]
+
+
+def test_another_librarys_options_are_named(start):
+    code, out, err = run(start, "--mca", "btl", "tcp,self", "echo", "x")
+    assert (code, out, err) == (0, "x\n", "mpiexec: --mca btl tcp,self: this is for another MPI library, ignoring\n")
+
+
+def test_a_path_for_the_program_and_options_from_a_file(start, tmp_path):
+    (tmp_path / "tool").write_text("#!/bin/sh\necho $A $B\n")
+    (tmp_path / "tool").chmod(0o755)
+    (tmp_path / "options").write_text(f"# of the tool\n-path /nowhere:{tmp_path}\n-env A 'one two' -env B 3\n")
+    code, out, _ = run(start, "-n", "2", "-file", str(tmp_path / "options"), "tool")
+    assert (code, out) == (0, "one two 3\n" * 2)
+    (tmp_path / "options").write_text("-n 2 tool\n")
+    code, _, err = run(start, "-file", str(tmp_path / "options"), "true")
+    assert code == 2 and "tool: expected only options in a file of options" in err
+
+
+def test_the_end_of_the_time_is_explained(start, tmp_path):
+    library = os.path.dirname(program("client/libmpi_abi.so.1"))
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "hang.c")
+    subprocess.run(["cc", "-o", str(tmp_path / "hang"), source, f"-I{library}/abi", f"-L{library}", "-lmpi_abi", f"-Wl,-rpath,{library}"],
+                   check=True)
+    code, _, err = run(start, "-n", "2", "-timeout", "2", str(tmp_path / "hang"))
+    assert code == 124 and "the job has run for the 2 s of -timeout and is ended" in err
+    assert "rank 0 waits" in err, err
+
+
+def test_a_program_that_loads_another_library_is_named(start, tmp_path):
+    other, program_file = tmp_path / "other", tmp_path / "program"
+    other.mkdir()
+    for name, soname in (("libmpi_abi.so", "libmpi_abi.so.1"), ("libmpi_abi.so.1", "libmpi_abi.so.1"), ("libmpi.so", "libmpi.so.40")):
+        subprocess.run(["cc", "-x", "c", "-", "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", str(other / name)],
+                       input="void MPI_Init(void) {}", text=True, check=True)
+    source = "void MPI_Init(void); int main(void) { return 0; } void *keep = (void *)MPI_Init;"
+    for link, words in ((["-Wl,-rpath,$ORIGIN/other", "-lmpi_abi"], "because of the run path inside it; set LD_LIBRARY_PATH to"),
+                        (["-Wl,-rpath,$ORIGIN/other", "-Wl,--disable-new-dtags", "-lmpi_abi"], "change it (patchelf --set-rpath) to"),
+                        (["-lmpi"], "is linked with libmpi.so.40 (Open MPI)")):
+        subprocess.run(["cc", "-x", "c", "-", "-o", str(program_file), f"-L{other}", *link], input=source, text=True, check=True)
+        _, _, err = run(start, "-n", "1", str(program_file))
+        assert words in err, err
+    subprocess.run(["cc", "-x", "c", "-", "-o", str(program_file), f"-L{other}", "-lmpi_abi"], input=source, text=True, check=True)
+    _, _, err = run(start, "-x", f"LD_LIBRARY_PATH={other}", str(program_file))
+    assert "because of LD_LIBRARY_PATH; take it out" in err, err
+
+
+@pytest.mark.parametrize("variables, words", [
+    ({"OMPI_COMM_WORLD_SIZE": "4"}, "Open MPI's mpiexec has started this process as one of 4"),
+    ({"PMI_SIZE": "2"}, "the mpiexec of MPICH or Intel MPI"),
+    ({"SLURM_STEP_NUM_TASKS": "3", "SLURM_PROCID": "0", "SLURM_STEP_ID": "0"}, "srun has started this process"),
+    ({"SLURM_STEP_NUM_TASKS": "3", "SLURM_PROCID": "0", "SLURM_STEP_ID": "4294967291"}, None),
+    ({"OMPI_COMM_WORLD_SIZE": "1", "PMI_SIZE": "1"}, None),
+    ({"PMI_SIZE": "2", "MOTET_SINGLETON": "yes"}, None),
+])
+def test_another_launcher_is_named(variables, words):
+    run_ = subprocess.run([program("tests/mpi/mpi_objects")], env={"PATH": os.environ["PATH"], **variables}, capture_output=True,
+                          text=True, timeout=60)
+    if words is None:
+        assert run_.returncode == 0, run_.stderr
+    else:
+        assert run_.returncode != 0 and words in run_.stderr, run_.stderr
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])

@@ -107,7 +107,7 @@ def test_plain(start, tmp_path):
     assert app["n_ranks"] == 3 and app["argv"] == ["prog", "-a", "--", "b:c", ""] and app["env"] == []
     assert submit["hosts"] == [] and submit["wdir"] == str(where) and submit["name"] == "prog"
     assert "FOO=1" in submit["env"] and not any(e.startswith(("MOTET_RANK=", "PMI_RANK=")) for e in submit["env"])
-    assert (submit["bind"], submit["wait_mode"], submit["stdin_to_rank0"]) == (0, 0, True)
+    assert ("binding" in submit, submit["wait_mode"], submit["stdin_to_rank0"]) == (False, 0, True)
     assert "ranks_per_node" not in submit and submit["umask"] == 0o022
 
 
@@ -115,7 +115,7 @@ def test_options_with_one_dash_or_two(start):
     submit = submitted(start, "--np", "2", "--bind-to", "core", "-wait", "event", "--stdin", "none", "--oversubscribe",
                        "--allow-run-as-root", "-wdir", "/tmp", "--", "-odd-name")
     assert submit["apps"][0]["n_ranks"] == 2 and submit["apps"][0]["argv"] == ["-odd-name"]
-    assert (submit["bind"], submit["wait_mode"], submit["stdin_to_rank0"]) == (1, 2, False)
+    assert (submit["binding"]["to"], submit["wait_mode"], submit["stdin_to_rank0"]) == (1, 2, False)
     assert submit["apps"][0]["wdir"] == "/tmp"
 
 
@@ -166,7 +166,8 @@ def test_placement(start, args, hosts):
 
 
 def test_local_hosts_mean_the_daemons_own_node(start):
-    assert submitted(start, "-n", "4", "-hosts", f"localhost:2,127.0.0.1,{socket.gethostname()}", "p")["hosts"] == []
+    hosts = f"localhost:2,127.0.0.1,{socket.gethostname()}"
+    assert submitted(start, "-n", "4", "-hosts", hosts, "p")["hosts"] == ["localhost:2", "localhost:1", "localhost:1"]
 
 
 def test_ranks_per_node_without_hosts(start):
@@ -199,7 +200,8 @@ def test_configfile(start, tmp_path):
     (["p", ":"], "part 2 between colons names no program"),
     ([":", "p"], "part 1 between colons names no program"),
     (["p", ":", "-l", "q"], "-l: this option is for the whole job and must stand before the first program"),
-    (["-bind-to", "socket", "p"], "-bind-to socket: expected none or core"),
+    (["-bind-to", "chair", "p"],
+     "-bind-to chair: expected none, hwthread, core, l1cache, l2cache, l3cache, numa, socket or machine, and :N for N of them"),
     (["-wait", "busy", "p"], "-wait busy: expected adaptive, spin or event"),
     (["-s", "all", "p"], "-s all: expected 0 or none"),
     (["-timeout", "-1", "p"], "-timeout -1: expected seconds, such as 30 or 0.5"),

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "launcher/cli/bytes.h"
 #include "launcher/cli/file.h"
+#include "launcher/cli/near.h"
 #include "launcher/cli/number.h"
 #include "launcher/cli/words.h"
 #include "launcher/mpiexec/frame_stream.h"
@@ -24,6 +25,7 @@
 #include "launcher/mpiexec/lines.h"
 #include "launcher/mpiexec/options.h"
 #include "launcher/mpiexec/output.h"
+#include "launcher/mpiexec/soft.h"
 #include "launcher/mpiexec/split.h"
 #include "launcher/mpiexec/submit.h"
 #include "proto/control.pb-c.h"
@@ -174,7 +176,8 @@ static void lines_are_cut_as_by_a_shell(void **state)
 
 /* ---- hosts ---- */
 
-static void placed(const char *hosts, uint32_t ppn, uint32_t n, int rc, const char *expected)
+static void mapped(const char *hosts, const struct hosts_mapping *mapping, uint32_t n, int rc,
+                   const char *expected)
 {
     struct host_list list = {0};
     struct words runs = {0};
@@ -182,7 +185,7 @@ static void placed(const char *hosts, uint32_t ppn, uint32_t n, int rc, const ch
     char got[256] = "";
 
     assert_int_equal(hosts_parse_text(&list, "hosts", hosts, &error), 0);
-    assert_int_equal(hosts_place(&list, ppn, n, &runs, &error), rc);
+    assert_int_equal(hosts_place(&list, mapping, n, &runs, &error), rc);
     for (size_t i = 0; i < runs.n; i++)
         snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i ? " " : "", runs.at[i]);
     if (rc == 0)
@@ -191,14 +194,67 @@ static void placed(const char *hosts, uint32_t ppn, uint32_t n, int rc, const ch
     hosts_free(&list);
 }
 
+static void placed(const char *hosts, uint32_t ppn, uint32_t n, int rc, const char *expected)
+{
+    mapped(hosts, &(const struct hosts_mapping){.ppn = ppn}, n, rc, expected);
+}
+
+static void ranks_go_by_node(void **state)
+{
+    struct hosts_mapping m = {.by_node = true};
+    (void)state;
+
+    mapped("a:4\nb:2\n", &m, 7, 0, "a:1 b:1 a:1 b:1 a:2 b:1");
+    mapped("a max_slots=1\nb\n", &m, 4, 0, "a:1 b:3");
+    mapped("a max_slots=1\nb max_slots=2\n", &m, 4, -ENOSPC, "");
+    m.ranks = HOSTS_RANKS_BY_SLOT;
+    mapped("a:4\nb:2\n", &m, 4, 0, "a:2 b:2");
+    m = (struct hosts_mapping){.ranks = HOSTS_RANKS_BY_NODE};
+    mapped("a:3\nb:1\n", &m, 4, 0, "a:1 b:1 a:2");
+    mapped("a:2\nb:1\n", &m, 5, 0, "a:1 b:1 a:3");
+}
+
+static void some_numbers_of_ranks_will_do(void **state)
+{
+    static const struct {
+        const char *list;
+        uint32_t high, best;
+    } cases[] = {{"4", 5, 4},       {"4", 3, 0},        {"2:10:3", 9, 8},   {"2:10:3", 100, 8},
+                 {"10:1:-4", 9, 6}, {"10:1:-4", 1, 0},  {"1,8:16", 12, 12}, {"3:2", 9, 0},
+                 {"2:3:-5", 9, 0},  {"-4:4:2", 100, 4}, {"-4:-2", 9, 0},    {"1,3,9", 8, 3},
+                 {"0:1", 1, 1},     {"5:5:1", 5, 5}};
+    static const char *const wrong[] = {
+        "", ",", "a", "1:", "1:2:", "1:2:0", "1:2:3:4", "1,", "1 2", "99999999999999999999"};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(soft_check(cases[i].list), 0);
+        assert_int_equal(soft_best(cases[i].list, cases[i].high), cases[i].best);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(soft_check(wrong[i]), -EINVAL);
+}
+
+static void names_can_be_near(void **state)
+{
+    (void)state;
+    assert_int_equal(near_distance("prepend-rank", "prepend-rank"), 0);
+    assert_int_equal(near_distance("prepend-rnak", "prepend-rank"), 1);
+    assert_int_equal(near_distance("hostfle", "hostfile"), 1);
+    assert_int_equal(near_distance("n", "x"), NEAR_NONE);
+    assert_int_equal(near_distance("oversubcribed", "oversubscribe"), 2);
+    assert_int_equal(near_distance("", ""), 0);
+    assert_int_equal(near_distance("a-name-that-is-longer-than-any-of-them", "n"), NEAR_NONE);
+}
+
 static void ranks_go_round_the_hosts(void **state)
 {
     (void)state;
     placed("a\nb\n", 0, 5, 0, "a:1 b:1 a:1 b:1 a:1");
     placed("a:2\nb slots=3\n", 0, 7, 0, "a:2 b:3 a:2");
     placed("a:2\nb:3\n", 4, 6, 0, "a:4 b:2");
-    placed("a max_slots=1\nb\n", 0, 4, 0, "a:1 b:1 b:1 b:1");
-    placed("a slots=3 max-slots=2\nb\n", 0, 4, 0, "a:2 b:1 b:1");
+    placed("a max_slots=1\nb\n", 0, 4, 0, "a:1 b:3");
+    placed("a slots=3 max-slots=2\nb\n", 0, 4, 0, "a:2 b:2");
     placed("a max_slots=2\nb max_slots=1\n", 0, 3, 0, "a:1 b:1 a:1");
     placed("a max_slots=2\nb max_slots=1\n", 0, 4, -ENOSPC, "");
     placed("a:4096\n", 0, 4096, 0, "a:4096");
@@ -206,6 +262,7 @@ static void ranks_go_round_the_hosts(void **state)
 
 static void placing_goes_on_where_it_ended(void **state)
 {
+    const struct hosts_mapping slots = {0};
     struct host_list list = {0};
     struct words runs = {0};
     struct host_error error;
@@ -214,13 +271,13 @@ static void placing_goes_on_where_it_ended(void **state)
     assert_int_equal(hosts_parse_list(&list, "a:2,b:2", &error), 0);
     assert_int_equal(hosts_n_slots(&list, 0), 4);
     assert_int_equal(hosts_n_slots(&list, 3), 6);
-    assert_int_equal(hosts_place(&list, 0, 1, &runs, &error), 0);
-    assert_int_equal(hosts_place(&list, 0, 2, &runs, &error), 0);
+    assert_int_equal(hosts_place(&list, &slots, 1, &runs, &error), 0);
+    assert_int_equal(hosts_place(&list, &slots, 2, &runs, &error), 0);
     assert_int_equal(runs.n, 3);
     assert_string_equal(runs.at[1], "a:1");
     assert_string_equal(runs.at[2], "b:1");
     memory_until_none = 0;
-    assert_int_equal(hosts_place(&list, 0, 2, &runs, &error), -ENOMEM);
+    assert_int_equal(hosts_place(&list, &slots, 2, &runs, &error), -ENOMEM);
     memory_until_none = -1;
     words_free(&runs);
     hosts_free(&list);
@@ -444,7 +501,7 @@ static int submitted(const char *line, Motet__Submit **ret_message, char *why, s
     assert_true(split_next_line(&split, &argv) >= 0);
     int rc = options_parse(&o, argv.n, (const char *const *)argv.at, &error);
     if (rc == 0)
-        rc = submit_build(&o, environment, "/w", false, nowhere, &submit, &error);
+        rc = submit_build(&o, environment, "/w", nowhere, &submit, &error);
     if (rc == 0) {
         *ret_message = motet__submit__unpack(NULL, submit.n, submit.body);
         assert_non_null(*ret_message);
@@ -484,6 +541,80 @@ static void a_command_line_becomes_a_submission(void **state)
     motet__submit__free_unpacked(m, NULL);
 }
 
+/* What other launchers' users type. */
+static void other_spellings_mean_the_same(void **state)
+{
+    static const char *const four[] = {"-n4 p",
+                                       "-np4 p",
+                                       "-c 4 p",
+                                       "--np=4 p",
+                                       "-n=4 p",
+                                       "-N4 p",
+                                       "-ppn 4 p",
+                                       "-map-by ppr:4:node p",
+                                       "-n 6 -soft 2:5:2 p"};
+    Motet__Submit *m;
+    char why[400];
+    (void)state;
+
+    for (size_t i = 0; i < sizeof four / sizeof *four; i++) {
+        if (submitted(four[i], &m, why, sizeof why) < 0)
+            fail_msg("%s: %s", four[i], why);
+        assert_int_equal(m->apps[0]->n_ranks, 4);
+        motet__submit__free_unpacked(m, NULL);
+    }
+    assert_int_equal(submitted("-genvexcl HOME -mca btl tcp -path /a:/b p", &m, why, sizeof why),
+                     0);
+    assert_int_equal(m->n_env, 1);
+    assert_string_equal(m->env[0], "PATH=/bin");
+    assert_string_equal(m->apps[0]->path, "/a:/b");
+    motet__submit__free_unpacked(m, NULL);
+    assert_int_equal(submitted("-initial-errhandler mpi_errors_return p", &m, why, sizeof why), 0);
+    assert_string_equal(m->apps[0]->env[0], "MOTET_INITIAL_ERRHANDLER=mpi_errors_return");
+    motet__submit__free_unpacked(m, NULL);
+    assert_int_equal(submitted("-host localhost:3 p", &m, why, sizeof why), 0);
+    assert_int_equal(m->apps[0]->n_ranks, 3);
+    assert_string_equal(m->hosts[0], "localhost:3");
+    motet__submit__free_unpacked(m, NULL);
+}
+
+static void bindings_are_understood(void **state)
+{
+    static const struct {
+        const char *line;
+        uint32_t to, over, width;
+    } cases[] = {
+        {"-bind-to core p", BINDING_CORE, BINDING_NONE, 1},
+        {"-bind-to core:4 p", BINDING_CORE, BINDING_NONE, 4},
+        {"-bind-to socket p", BINDING_SOCKET, BINDING_NONE, 1},
+        {"-bind-to L3 p", BINDING_L3CACHE, BINDING_NONE, 1},
+        {"-bind-to core:overload-allowed p", BINDING_CORE, BINDING_NONE, 1},
+        {"-map-by numa p", BINDING_NUMA, BINDING_NUMA, 1},
+        {"-map-by socket -bind-to core p", BINDING_CORE, BINDING_SOCKET, 1},
+        {"-bind-to core -map-by socket p", BINDING_CORE, BINDING_SOCKET, 1},
+        {"-map-by slot:pe=2 p", BINDING_CORE, BINDING_NONE, 2},
+        {"-map-by socket:PE=2,span p", BINDING_CORE, BINDING_SOCKET, 2},
+        {"-map-by ppr:2:node:pe=3 p", BINDING_CORE, BINDING_NONE, 3},
+    };
+    Motet__Submit *m;
+    char why[400];
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (submitted(cases[i].line, &m, why, sizeof why) < 0)
+            fail_msg("%s: %s", cases[i].line, why);
+        assert_non_null(m->binding);
+        if (m->binding->to != cases[i].to || m->binding->over != cases[i].over ||
+            m->binding->width != cases[i].width)
+            fail_msg("%s: to %u over %u width %u", cases[i].line, m->binding->to, m->binding->over,
+                     m->binding->width);
+        motet__submit__free_unpacked(m, NULL);
+    }
+    assert_int_equal(submitted("-bind-to none p", &m, why, sizeof why), 0);
+    assert_null(m->binding);
+    motet__submit__free_unpacked(m, NULL);
+}
+
 static void what_is_wrong_is_said(void **state)
 {
     static const struct {
@@ -494,6 +625,25 @@ static void what_is_wrong_is_said(void **state)
                  {"-n 600000 p : -n 600000 q", "a job has at most 1048576 ranks"},
                  {"-n", "expected"},
                  {"-colour p", "unknown option"},
+                 {"-prepend-rnk p", "did you mean -prepend-rank?"},
+                 {"--hostfle=x p", "did you mean -hostfile?"},
+                 {"-n=x p", "expected a whole number"},
+                 {"-env=A p", "unknown option"},
+                 {"-host localhost -f /dev/null p", "there is no host"},
+                 {"-bind-to chair p", "expected none, hwthread, core"},
+                 {"-bind-to none:2 p", "expected none, hwthread, core"},
+                 {"-bind-to core:0 p", "expected none, hwthread, core"},
+                 {"-map-by chair p", "expected slot, node"},
+                 {"-map-by ppr:0:node p", "expected slot, node"},
+                 {"-map-by slot:pe=0 p", "expected pe=N"},
+                 {"-rank-by core p", "expected slot, fill or node"},
+                 {"-display maps p", "expected map, bind"},
+                 {"-soft 1: p", "expected numbers of ranks"},
+                 {"-n 3 -soft 4:9 p", "no number of ranks up to 3 is in it"},
+                 {"-arch vax p", "the nodes of this cluster are"},
+                 {"-path '' p", "the list of folders is empty"},
+                 {"-initial-errhandler mine p", "expected mpi_errors_are_fatal"},
+                 {"-file /nowhere/at/all p", "cannot read '/nowhere/at/all'"},
                  {"p : ", "names no program"},
                  {"p : -timeout 3 q", "must stand before the first program"},
                  {"-host a:x p", "expected a number of ranks"},
@@ -528,7 +678,7 @@ static void a_command_line_may_not_fit_in_memory(void **state)
         memory_until_none = n;
         rc = options_parse(&o, sizeof argv / sizeof *argv, argv, &error);
         if (rc == 0)
-            rc = submit_build(&o, environment, "/w", true, stderr, &submit, &error);
+            rc = submit_build(&o, environment, "/w", stderr, &submit, &error);
         memory_until_none = -1;
         if (rc != 0 && !strstr(error.text, "out of memory"))
             fail_msg("after %ld allocations: \"%s\"", n, error.text);
@@ -549,6 +699,9 @@ int main(void)
         cmocka_unit_test(files_are_text),
         cmocka_unit_test(lines_are_cut_as_by_a_shell),
         cmocka_unit_test(ranks_go_round_the_hosts),
+        cmocka_unit_test(ranks_go_by_node),
+        cmocka_unit_test(some_numbers_of_ranks_will_do),
+        cmocka_unit_test(names_can_be_near),
         cmocka_unit_test(placing_goes_on_where_it_ended),
         cmocka_unit_test(hosts_are_checked),
         cmocka_unit_test(output_keeps_its_lines),
@@ -557,6 +710,8 @@ int main(void)
         cmocka_unit_test(frames_go_both_ways),
         cmocka_unit_test(half_a_frame_does_not_go_out),
         cmocka_unit_test(a_command_line_becomes_a_submission),
+        cmocka_unit_test(other_spellings_mean_the_same),
+        cmocka_unit_test(bindings_are_understood),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(a_command_line_may_not_fit_in_memory),
     };

@@ -321,23 +321,62 @@ static void siblings_go_but_not_the_caller(void **state)
 
 /* ---- cores ---- */
 
+/* Ranks 0, 1, ... have processors of their own until the first one's come again. */
 static void cores_go_round(void **state)
 {
+    struct bind_request core = {.to = BINDING_CORE, .width = 1};
     cpu_set_t first, again, both;
     (void)state;
 
-    if (bind_core_cpus(0, &first) < 0)
+    if (bind_cpus(&core, &first) < 0)
         skip();
     assert_true(CPU_COUNT(&first) > 0);
-    unsigned n = 1;
-    for (; n < 100000; n++) {
-        assert_int_equal(bind_core_cpus(n, &again), 0);
+    for (core.index = 1; core.index < 100000; core.index++) {
+        assert_int_equal(bind_cpus(&core, &again), 0);
         if (CPU_EQUAL(&first, &again))
             break;
         CPU_AND(&both, &first, &again);
         assert_int_equal(CPU_COUNT(&both), 0);
     }
-    assert_true(n <= (unsigned)sysconf(_SC_NPROCESSORS_CONF));
+    unsigned n_cores = core.index;
+    assert_true(n_cores <= (unsigned)sysconf(_SC_NPROCESSORS_CONF));
+
+    core.index = 0;
+    core.width = n_cores;
+    assert_int_equal(bind_cpus(&core, &again), 0);
+    struct bind_request machine = {.to = BINDING_MACHINE, .width = 1, .index = 7};
+    assert_int_equal(bind_cpus(&machine, &both), 0);
+    assert_true(CPU_EQUAL(&again, &both));
+    core.width++;
+    assert_int_equal(bind_cpus(&core, &again), BIND_E_WIDTH);
+
+    if (n_cores < 4)
+        skip();
+    struct bind_request two = {.to = BINDING_CORE, .width = 2, .index = 1};
+    core = (struct bind_request){.to = BINDING_CORE, .width = 1, .index = 1};
+    assert_int_equal(bind_cpus(&two, &again), 0);
+    assert_int_equal(bind_cpus(&core, &first), 0);
+    CPU_AND(&both, &first, &again);
+    assert_int_equal(CPU_COUNT(&both), 0);
+}
+
+/* Every level is there on every machine, if need be as the next larger one. */
+static void every_level_has_processors(void **state)
+{
+    cpu_set_t cpus, all;
+    (void)state;
+
+    if (bind_cpus(&(struct bind_request){.to = BINDING_MACHINE, .width = 1}, &all) < 0)
+        skip();
+    for (uint32_t to = BINDING_CORE; to < BINDING_N_LEVELS; to++) {
+        for (uint32_t over = BINDING_NONE; over < BINDING_N_LEVELS; over++) {
+            for (uint32_t index = 0; index < 5; index++) {
+                const struct bind_request request = {to, over, 1, index};
+                assert_int_equal(bind_cpus(&request, &cpus), 0);
+                assert_true(CPU_COUNT(&cpus) > 0 && CPU_COUNT(&cpus) <= CPU_COUNT(&all));
+            }
+        }
+    }
 }
 
 int main(void)
@@ -351,6 +390,7 @@ int main(void)
         cmocka_unit_test(orphans_belong_to_the_job_of_their_environment),
         cmocka_unit_test(siblings_go_but_not_the_caller),
         cmocka_unit_test(cores_go_round),
+        cmocka_unit_test(every_level_has_processors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,10 +156,34 @@ def test_directory_is_entered_as_the_user(spawner, tmp_path):
     assert "Permission denied" in answer["error"]
 
 
+def binding(to, over=0, width=1, report=False):
+    return {"to": to, "over": over, "width": width, "report": report}
+
+
+def test_a_binding_that_cannot_be_is_refused(spawner):
+    for wrong, words in ((binding(1, width=5000), "fewer of these"), (binding(77), "not known"), (binding(1, over=99), "not known")):
+        *fds, answer = spawner.spawn(["true"], binding=wrong)
+        for fd in fds:
+            os.close(fd)
+        assert words in answer["error"], answer
+
+
+def test_a_program_is_looked_for_in_a_path(spawner, tmp_path):
+    program = tmp_path / "here"
+    program.write_text("#!/bin/sh\necho found\n")
+    program.chmod(0o755)
+    text, _ = spawner.run(["here"], path=f"/nowhere:{tmp_path}")
+    assert text == "found\n"
+    *fds, answer = spawner.spawn(["true"], path=str(tmp_path))
+    for fd in fds:
+        os.close(fd)
+    assert "No such file" in answer["error"], answer
+
+
 def test_binding(spawner):
     allowed = sorted(os.sched_getaffinity(0))
-    for core in range(3):
-        text, _ = spawner.run(["grep", "Cpus_allowed_list", "/proc/self/status"], bind_core=core)
+    for index in range(3):
+        text, _ = spawner.run(["grep", "Cpus_allowed_list", "/proc/self/status"], binding=binding(1), bind_index=index)
         assert text.split()[1] != "" and set(cpus(text.split()[1])) <= set(allowed)
     text, _ = spawner.run(["grep", "Cpus_allowed_list", "/proc/self/status"], cpus=[allowed[-1]])
     assert cpus(text.split()[1]) == [allowed[-1]]
