@@ -15,9 +15,11 @@ ENDS_WITHIN_S = 5.0
 MOMENTS_S = [0.0, 0.03, 0.1, 0.3, 1.0]  # from the start of mpiexec: before, while and after the ranks start
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture
 def lab(shared_lab):
-    return shared_lab('gateway')
+    one = shared_lab('gateway')
+    yield one
+    one.repair()
 
 
 def start_long_job(lab, programs, wait=True):
@@ -147,11 +149,30 @@ def test_a_node_vanishes(lab, programs):
     lab.assert_clean(within_s=20)
 
 
+def gateway_with(folder, setting):
+    """The lab file of that name with a setting of the daemons."""
+    with open(os.path.join(stage.ROOT, 'conf', 'examples', 'gateway.lab'), encoding='utf-8') as example:
+        (folder / 'gateway.lab').write_text(f'{example.read()}\n[motetd]\n{setting}\n')
+    return folder / 'gateway.lab'
+
+
+def test_a_node_loses_power_for_good(new_lab, programs, tmp_path):
+    """Cables and processes at once, so nobody says goodbye for it, and it does not come back: the job ends after unreachable_after, the
+    others keep nothing of it and go on."""
+    lab = new_lab(gateway_with(tmp_path, 'mesh.unreachable_after = 2s'))
+    job = start_long_job(lab, programs)
+    lab.lab('cut', 'b2', 'right', '--silent')
+    lab.lab('kill', 'b2', '--power')
+    code, output = harness_lab.finish(job, 30)
+    assert code != 0 and 'node b2 cannot be reached any more; it had rank 3' in output, output
+    lab.assert_clean_but('b2')
+    assert '0.0e+00: ok' in lab.mpi(['a1', 'b1'], programs('heat2d')).stdout
+    lab.assert_clean_but('b2')
+
+
 def test_a_daemon_that_is_told_to_end_gives_jobs_their_time(new_lab, programs, tmp_path):
     """SIGTERM to a node that has ranks of a job started elsewhere: after drain_limit the job ends, and then the daemon."""
-    with open(os.path.join(stage.ROOT, 'conf', 'examples', 'gateway.lab'), encoding='utf-8') as example:
-        (tmp_path / 'drain.lab').write_text(example.read() + '\n[motetd]\njobs.drain_limit = 2s\n')
-    lab = new_lab(tmp_path / 'drain.lab')
+    lab = new_lab(gateway_with(tmp_path, 'jobs.drain_limit = 2s'))
     job = start_long_job(lab, programs)
     daemon = next(node['daemon'] for node in lab.status()['nodes'] if node['name'] == 'b1')
     start = time.monotonic()

@@ -32,6 +32,7 @@ class Lab:
         words = [] if daemons else ['--no-daemons']
         self.up_output = self.lab('up', file, '--watch', os.getpid(), '--logs', self.log_dir, *words, *options,
                                   timeout_s=90).stdout
+        self.started = []
         Lab.up_now.append(self)
         self.nodes = [node['name'] for node in self.status()['nodes']]
         self.baseline = self.traces() if daemons else None
@@ -51,8 +52,10 @@ class Lab:
 
     def start(self, node, *words, **options):
         """Starts a command on a node. Returns the Popen, with text pipes; the caller ends it (see `stop`)."""
-        return subprocess.Popen(self.on_words(node, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True, errors='replace', start_new_session=True, **options)
+        process = subprocess.Popen(self.on_words(node, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, errors='replace', start_new_session=True, **options)
+        self.started.append(process)
+        return process
 
     def mpiexec_words(self, hosts, program, n=None):
         n_ranks = n or len(hosts)
@@ -121,6 +124,19 @@ class Lab:
             with open(os.path.join(self.log_dir, name), encoding='utf-8', errors='replace') as file:
                 text += [f'--- {name}'] + file.read().splitlines()[-n_lines:]
         return '\n'.join(text)
+
+    def repair(self):
+        """Ends what a test has started and left running, and starts the daemons that it has left dead, so that a test that fails does
+        not take those behind it along."""
+        left = [process for process in self.started if process.poll() is None]
+        for process in left:
+            stop(process)
+        self.started.clear()
+        dead = [node['name'] for node in self.status()['nodes'] if not node['daemon']]
+        for node in dead:
+            self.lab('start', node)
+        if left or dead:
+            self.wait_routes()
 
     def wait_routes(self, timeout_s=20.0):
         self.lab('wait', '--timeout', timeout_s, timeout_s=timeout_s + 10)

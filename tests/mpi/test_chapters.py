@@ -27,6 +27,7 @@ TESTS = [
     ('threads', 'threads', ['client/threads.c'], [], 2),
     ('coll_threads', 'threads in collectives', ['coll/threads.c'], [], 2),
     ('vcis', 'threads on communicators of their own', ['client/vcis.c'], [3, 100], 2),
+    ('environment', 'versions, the ABI, names, memory', ['mpi/environment.c'], [], 2),
     ('errors', 'errors', ['mpi/errors.c'], [], 2),
     ('deprecated', 'deprecated and removed functions', ['mpi/deprecated.c'], [], 2),
 ]
