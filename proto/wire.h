@@ -27,9 +27,9 @@
 enum wire_type {
     WIRE_DATA = 1,  /* payload for a rank */
     WIRE_ACK = 2,   /* payload: struct wire_ack without the selective words that are 0 at its end */
-    WIRE_PROBE = 3, /* asks a neighbour for an echo: measures a link's round trip; payload: 8 bytes,
-                       echoed */
-    WIRE_ECHO = 4,
+    WIRE_PROBE = 3, /* asks a neighbour for an echo: whether data passes a link, and how long it
+                       takes; payload: struct wire_probe, and anything up to the size to be tried */
+    WIRE_ECHO = 4,  /* the answer, always small; payload: struct wire_probe */
     WIRE_RESET = 5,  /* destination is another incarnation than dst_epoch of a packet said: source
                         begins the flow again */
     WIRE_REFUSE = 6, /* destination does not take packet `seq` now, for rank dst_rank of `job`, and
@@ -117,6 +117,16 @@ static inline enum wire_class wire_class(const struct wire_header *h)
                ? WIRE_BULK
                : WIRE_QUICK;
 }
+
+/* Payload of a probe, and of the echo, which returns it. */
+struct wire_probe {
+    uint64_t stamp_ns; /* the prober's clock */
+    uint32_t n_bytes;  /* header and payload of the probe */
+    uint32_t n_missed; /* the prober's last probes that were not answered in time; echo: 0 */
+};
+static_assert(sizeof(struct wire_probe) == 16, "wire probe");
+/* The smallest probe. */
+#define WIRE_PROBE_BYTES ((uint32_t)(sizeof(struct wire_header) + sizeof(struct wire_probe)))
 
 /* Computes and stores `check`. */
 void wire_seal(struct wire_header *h);

@@ -407,6 +407,8 @@ void send_timers(struct sender *s)
             if (n > 0) {
                 count_add(&s->port->count, COUNT_TIMEOUTS, n);
                 send_dirty(s, f);
+                if (hop_channel(f->last_word) == s->port->idx)
+                    link_doubt(s->links, hop_next_slot(f->last_word));
             }
         }
         if (flow_tx_due(&f->tx) < due)

@@ -137,9 +137,13 @@ static uint32_t turn_commands(struct turn *t)
 
 static void turn_probes(struct turn *t)
 {
-    if (relay_renew_links(&t->relay))
-        send_no_route(&t->sender);
     link_probes(&t->links, !list_empty(&t->jobs.all));
+    if (t->links.mend)
+        relay_mend(&t->relay);
+    if (t->links.revived) {
+        t->links.revived = false;
+        send_no_route(&t->sender);
+    }
 }
 
 static void turn_check_drained(struct turn *t)
@@ -197,7 +201,7 @@ uint32_t turn_run(struct turn *t, uint64_t now_ns)
     n += ack_poll(&t->acks, false);
     if (!list_empty(&t->links.busy))
         n += link_flush(&t->links);
-    if (now_ns >= t->links.probe_due_ns)
+    if (now_ns >= t->links.probe_due_ns || t->links.revived)
         turn_probes(t);
     if (now_ns >= t->slow_ns)
         turn_slow(t);

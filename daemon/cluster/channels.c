@@ -119,6 +119,9 @@ static void channels_on_event(struct channels_end *fc, const struct cmd_event *e
     case EVENT_LINK_ERROR:
         setup->ops->link_error(setup->ctx, fc->idx, e->slot, e->error);
         break;
+    case EVENT_LINK:
+        setup->ops->link(setup->ctx, fc->idx, e);
+        break;
     case EVENT_RTT:
         setup->ops->rtt(setup->ctx, fc->idx, e->slot, e->value);
         break;

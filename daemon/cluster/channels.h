@@ -14,6 +14,7 @@
 struct channel;
 struct channel_job;
 struct channels;
+struct cmd_event;
 struct cmd_job;
 struct config;
 struct event_base;
@@ -22,6 +23,8 @@ struct hop_table;
 /* What the channels report. */
 struct channels_ops {
     void (*link_error)(void *ctx, uint32_t channel, uint32_t slot, int error);
+    /* Whether data passes the link to a neighbour has changed; `event` is an EVENT_LINK. */
+    void (*link)(void *ctx, uint32_t channel, const struct cmd_event *event);
     void (*rtt)(void *ctx, uint32_t channel, uint32_t slot, uint64_t rtt_ns);
     /* The channel's endpoint is lost. */
     void (*failed)(void *ctx, uint32_t channel);

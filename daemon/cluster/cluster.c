@@ -251,6 +251,12 @@ void cluster_on_channel_error(struct cluster *c, uint32_t channel, uint32_t slot
         cluster_touch(c);
 }
 
+void cluster_on_channel_link(struct cluster *c, const struct neighbour_news *news, uint64_t now_ns)
+{
+    if (neighbours_on_channel_link(&c->neighbours, news, now_ns))
+        cluster_touch(c);
+}
+
 void cluster_on_channel_failed(struct cluster *c, uint32_t channel)
 {
     log_error("channel %s lost its network card; its traffic takes other ways",

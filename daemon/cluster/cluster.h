@@ -82,6 +82,7 @@ void cluster_on_channel_rtt(struct cluster *c, uint32_t channel, uint32_t slot, 
                             uint64_t now_ns);
 void cluster_on_channel_error(struct cluster *c, uint32_t channel, uint32_t slot, int error,
                               uint64_t now_ns);
+void cluster_on_channel_link(struct cluster *c, const struct neighbour_news *news, uint64_t now_ns);
 void cluster_on_channel_failed(struct cluster *c, uint32_t channel);
 
 /* Epoch of a node, 0 if not known or lost. */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "daemon/cluster/neighbours.h"
+#include "daemon/port/cmd.h"
 #include "daemon/routing/death.h"
 
 /* Before the first measurement. */
@@ -56,7 +57,7 @@ static Motet__Adjacency *link_state_adjacency(const struct neighbours *all, stru
         return NULL;
     }
     for (uint32_t ch = 0; ch < (uint32_t)all->config->n_channels; ch++)
-        if (n->channels[ch].len > 0)
+        if (neighbour_carries(n, ch))
             mbytes += all->config->channels[ch].mbytes_per_s;
     motet__adjacency__init(a);
     a->node_id = n->key.node_id;
@@ -65,6 +66,13 @@ static Motet__Adjacency *link_state_adjacency(const struct neighbours *all, stru
     n->told_ns = now_ns;
     a->rtt_us = n->told_rtt_us;
     a->mbytes_per_s = (uint32_t)mbytes;
+    const struct neighbour_channel *fault = n->usable ? NULL : neighbour_fault(all, n);
+    if (fault) {
+        a->has_fault = true;
+        a->fault = fault->verdict;
+        a->has_fault_value = fault->verdict == LINK_LARGE || fault->verdict == LINK_BROKEN;
+        a->fault_value = fault->verdict == LINK_LARGE ? fault->good_bytes : (uint32_t)-fault->error;
+    }
     return a;
 }
 
@@ -96,7 +104,9 @@ Motet__LinkState *link_state_new(const struct link_state_self *self, struct neig
             s->endpoints[s->n_endpoints++] = e;
     }
     for (struct neighbour *n = all->table; !failed && n; n = n->hh.next) {
-        Motet__Adjacency *a = n->usable ? link_state_adjacency(all, n, now_ns, &failed) : NULL;
+        Motet__Adjacency *a = n->usable || (n->up && neighbour_fault(all, n))
+                                  ? link_state_adjacency(all, n, now_ns, &failed)
+                                  : NULL;
         if (a)
             s->links[s->n_links++] = a;
     }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/port/cmd.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/topology.h"
 
@@ -14,8 +15,8 @@
  * than this. */
 #define RTT_TELL_NS (2 * CLOCK_NS_PER_S)
 #define RTT_TELL_US 50u
-/* A channel whose sending to a neighbour failed tries it again after this time, doubled up to the
- * limit. */
+/* A channel that could not use a neighbour's address tries it again after this time, doubled up to
+ * the limit. */
 #define RETRY_MIN_NS (200 * CLOCK_NS_PER_MS)
 #define RETRY_MAX_NS (10 * CLOCK_NS_PER_S)
 
@@ -96,9 +97,89 @@ bool neighbours_on_channel_error(struct neighbours *all, uint32_t channel, uint3
     else
         nc->retry_ns = nc->retry_ns * 2 < RETRY_MAX_NS ? nc->retry_ns * 2 : RETRY_MAX_NS;
     nc->bad_until_ns = now_ns + nc->retry_ns;
-    log_info("channel %s cannot send to node %08x: %s; trying again in %llu ms",
+    log_info("channel %s cannot use the address of node %08x: %s; trying again in %llu ms",
              neighbours_channel(all, channel)->name, n->key.node_id, strerror(-error),
              (unsigned long long)(nc->retry_ns / CLOCK_NS_PER_MS));
+    return true;
+}
+
+bool neighbour_carries(const struct neighbour *n, uint32_t channel)
+{
+    return n->channels[channel].len > 0 && n->channels[channel].verdict == LINK_ALIVE;
+}
+
+const struct neighbour_channel *neighbour_fault(const struct neighbours *all,
+                                                const struct neighbour *n)
+{
+    const struct neighbour_channel *found = NULL;
+
+    for (uint32_t ch = 0; ch < (uint32_t)all->config->n_channels; ch++) {
+        const struct neighbour_channel *nc = &n->channels[ch];
+        if (nc->len == 0 || nc->verdict == LINK_UNPROVED)
+            continue;
+        if (nc->verdict == LINK_ALIVE)
+            return NULL;
+        if (!found || nc->verdict > found->verdict)
+            found = nc;
+    }
+    return found;
+}
+
+/* As the log says it; NULL: that it is alive is told where the link goes up. */
+static void neighbour_log(const struct neighbours *all, const struct neighbour *n,
+                          const struct neighbour_news *news, uint8_t before)
+{
+    const struct topology_node *t = topology_find(all->topology, n->key.node_id);
+    const char *name = t ? t->state->node : "?", *network = n->key.network;
+    const char *channel = neighbours_channel(all, news->channel)->name;
+
+    switch ((enum link_verdict)news->verdict) {
+    case LINK_UNPROVED:
+        break;
+    case LINK_ALIVE:
+        if (before != LINK_UNPROVED)
+            log_notice("channel %s: data passes to and from node %s on network %s again", channel,
+                       name, network);
+        break;
+    case LINK_SILENT:
+        log_notice("channel %s: no data comes from node %s on network %s", channel, name, network);
+        break;
+    case LINK_ONE_WAY:
+        log_notice("channel %s: data does not arrive at node %s on network %s, though its data "
+                   "arrives here",
+                   channel, name, network);
+        break;
+    case LINK_LARGE:
+        if (before != LINK_LARGE)
+            log_notice("channel %s: large packets do not arrive at node %s on network %s, small "
+                       "ones do",
+                       channel, name, network);
+        break;
+    case LINK_BROKEN:
+        log_notice("channel %s: cannot send to node %s on network %s: %s", channel, name, network,
+                   strerror(-news->error));
+        break;
+    }
+}
+
+bool neighbours_on_channel_link(struct neighbours *all, const struct neighbour_news *news,
+                                uint64_t now_ns)
+{
+    struct neighbour *n = neighbours_find(all, forwarding_node_id(all->forwarding, news->slot),
+                                          neighbours_channel(all, news->channel)->network);
+
+    if (!n || n->channels[news->channel].len == 0)
+        return false;
+    struct neighbour_channel *nc = &n->channels[news->channel];
+    uint8_t before = nc->verdict;
+    nc->error = news->error;
+    nc->good_bytes = news->good_bytes;
+    if (before == news->verdict && before != LINK_LARGE)
+        return false;
+    if (before != news->verdict)
+        nc->verdict_ns = now_ns;
+    nc->verdict = news->verdict;
+    neighbour_log(all, n, news, before);
     return true;
 }
 
@@ -134,7 +215,7 @@ static bool neighbour_speaks(struct neighbours *all, struct neighbour *n, uint32
     return same;
 }
 
-/* Brings one channel's view of one neighbour into step. True if it can send to it. */
+/* Brings one channel's view of one neighbour into step. True if data passes between them. */
 static bool neighbour_sync_channel(struct neighbours *all, struct neighbour *n, uint32_t channel,
                                    uint32_t ordinal, uint64_t now_ns)
 {
@@ -158,7 +239,7 @@ static bool neighbour_sync_channel(struct neighbours *all, struct neighbour *n, 
     }
     if (nc->len == e->address.len && nc->epoch == n->epoch &&
         memcmp(nc->address, e->address.data, nc->len) == 0)
-        return true;
+        return nc->verdict == LINK_ALIVE;
     /* Each pair of channels has a secret of its own: what one channel has sent is news to none
      * other. */
     uint8_t secret[SEAL_SECRET_BYTES], place = (uint8_t)ordinal;
@@ -167,10 +248,11 @@ static bool neighbour_sync_channel(struct neighbours *all, struct neighbour *n, 
     nc->len = (uint32_t)e->address.len;
     nc->epoch = n->epoch;
     memcpy(nc->address, e->address.data, nc->len);
-    nc->added_ns = now_ns;
+    nc->added_ns = nc->verdict_ns = now_ns;
+    nc->verdict = LINK_UNPROVED;
     all->ops->add_link(all->ctx, channel, (uint16_t)slot, nc->address, nc->len, secret);
     seal_forget(secret, sizeof secret);
-    return true;
+    return false;
 }
 
 bool neighbours_sync(struct neighbours *all, uint64_t now_ns)

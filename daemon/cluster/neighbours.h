@@ -45,7 +45,11 @@ struct neighbour_channel {
     uint32_t len;         /* 0: not told */
     uint32_t epoch;       /* of the neighbour, when it was */
     uint64_t bad_until_ns, retry_ns, added_ns;
-    bool told_unlike; /* said that the two ends do not speak the same protocol */
+    uint8_t verdict;     /* enum link_verdict: whether data passes there */
+    int error;           /* LINK_BROKEN: why, negative errno */
+    uint32_t good_bytes; /* LINK_LARGE: size of the largest packet that passes */
+    uint64_t verdict_ns; /* since when */
+    bool told_unlike;    /* said that the two ends do not speak the same protocol */
 };
 
 struct neighbour_key {
@@ -59,7 +63,7 @@ struct neighbour {
     uint32_t epoch;
     uint8_t secret[SEAL_SECRET_BYTES]; /* of this incarnation and ours, on this network */
     bool up;
-    bool usable;     /* some channel can send to it */
+    bool usable;     /* data passes between it and some channel */
     uint64_t rtt_ns; /* least of the last samples: the rest is waiting for a processor, not the
                         network */
     uint64_t samples_ns[NEIGHBOUR_RTT_SAMPLES];
@@ -91,7 +95,22 @@ struct neighbour *neighbours_get(struct neighbours *all, uint32_t node_id, const
 void neighbour_down(struct neighbour *n);
 /* A round trip was measured. True: what is told to others of it is out of date. */
 bool neighbour_on_rtt(struct neighbour *n, uint64_t rtt_ns, uint64_t now_ns);
-/* A channel's sending to the node of a slot failed. True: something changed. */
+/* What a channel has found of its link to the node of a slot. */
+struct neighbour_news {
+    uint32_t channel, slot;
+    uint8_t verdict; /* enum link_verdict */
+    int error;
+    uint32_t good_bytes;
+};
+/* True: something changed. */
+bool neighbours_on_channel_link(struct neighbours *all, const struct neighbour_news *news,
+                                uint64_t now_ns);
+/* The channel that knows best why no data passes; NULL: some does, or no channel has tried yet. */
+const struct neighbour_channel *neighbour_fault(const struct neighbours *all,
+                                                const struct neighbour *n);
+/* Can data go to it by this channel? */
+bool neighbour_carries(const struct neighbour *n, uint32_t channel);
+/* The address of a node cannot be used by a channel. True: something changed. */
 bool neighbours_on_channel_error(struct neighbours *all, uint32_t channel, uint32_t slot, int error,
                                  uint64_t now_ns);
 /* Whether a channel that failed is to be tried again now. */

@@ -21,7 +21,7 @@ static uint32_t publish_expand(const struct neighbours *all, const struct graph 
     if (!n || slot < 0)
         return 0;
     for (uint32_t ch = 0; ch < (uint32_t)all->config->n_channels && n_usable < max; ch++) {
-        if (n->channels[ch].len == 0)
+        if (!neighbour_carries(n, ch))
             continue;
         usable[n_usable++] = ch;
         sum += all->config->channels[ch].mbytes_per_s;

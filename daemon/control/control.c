@@ -24,6 +24,7 @@
 #include "daemon/jobs/job_site.h"
 #include "daemon/jobs/manager.h"
 #include "daemon/jobs/spawner.h"
+#include "daemon/port/cmd.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/status/status.h"
 #include "proto/control.pb-c.h"
@@ -154,6 +155,18 @@ static void control_on_link_error(void *ctx, uint32_t channel, uint32_t slot, in
     cluster_on_channel_error(node->cluster, channel, slot, error, clock_now_ns());
 }
 
+static void control_on_link(void *ctx, uint32_t channel, const struct cmd_event *event)
+{
+    struct node *node = ctx;
+    const struct neighbour_news news = {.channel = channel,
+                                        .slot = event->slot,
+                                        .verdict = (uint8_t)event->verdict,
+                                        .error = event->error,
+                                        .good_bytes = (uint32_t)event->value};
+
+    cluster_on_channel_link(node->cluster, &news, clock_now_ns());
+}
+
 static void control_on_rtt(void *ctx, uint32_t channel, uint32_t slot, uint64_t rtt_ns)
 {
     struct node *node = ctx;
@@ -185,6 +198,7 @@ static void control_on_offence(void *ctx, uint64_t job, uint32_t world_rank, con
 }
 
 static const struct channels_ops control_channels_ops = {.link_error = control_on_link_error,
+                                                         .link = control_on_link,
                                                          .rtt = control_on_rtt,
                                                          .failed = control_on_channel_failed,
                                                          .rank_detached = control_on_rank_detached,

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,8 @@ struct net;
 enum net_cap {
     NET_CAP_WAIT = 0x01,     /* wait_fd and wait_ready are there */
     NET_CAP_DATAGRAM = 0x02, /* no flow control below us: a flow starts with a small window */
+    NET_CAP_RENEW = 0x04,    /* a peer that is removed and added again has a new connection, and no
+                                other peer notices */
 };
 
 struct net_config {
@@ -103,4 +106,7 @@ struct net_driver {
     int (*wait_fd)(struct net *net);
     /* 0: sleeping on the descriptor is safe now. -EAGAIN: poll again first. */
     int (*wait_ready)(struct net *net);
+    /* Optional: is the network still at what was sent to this peer, and has got on with it since
+     * the last call? Whoever waits for an answer then waits behind a queue, not in vain. */
+    bool (*moving)(struct net *net, uint32_t peer);
 };

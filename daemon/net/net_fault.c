@@ -103,6 +103,11 @@ static int fault_send(struct net *net, uint32_t peer, uint32_t block, uint32_t l
     return net->driver->send(net->inner, peer, block, len);
 }
 
+static bool fault_moving(struct net *net, uint32_t peer)
+{
+    return net->driver->moving && net->driver->moving(net->inner, peer);
+}
+
 static int fault_post(struct net *net, uint32_t block)
 {
     if (net->duplicate && net->n_spares < sizeof net->spares / sizeof *net->spares) {
@@ -174,6 +179,7 @@ static const struct net_driver net_fault = {
     .peer_add = fault_peer_add,
     .peer_remove = fault_peer_remove,
     .send = fault_send,
+    .moving = fault_moving,
     .post = fault_post,
     .poll = fault_poll,
 };

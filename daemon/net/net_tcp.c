@@ -414,7 +414,7 @@ static int tcp_open(const struct net_config *config, const struct arena *arena,
 static void tcp_info(const struct net *net, struct net_info *ret_info)
 {
     *ret_info = (struct net_info){
-        .caps = NET_CAP_WAIT,
+        .caps = NET_CAP_WAIT | NET_CAP_RENEW,
         .max_datagram = net->max_bytes,
         /* Few, so that they stay in the cache. */
         .n_receives = 96,
@@ -511,6 +511,13 @@ static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len
     }
     p->tail = block;
     return 0;
+}
+
+static bool tcp_moving(struct net *net, uint32_t peer)
+{
+    struct tcp_peer *p = &net->peers[peer];
+
+    return p->conn && !p->conn->connecting && tcp_stream_moving(p->conn, &p->confirmed_bytes);
 }
 
 static int tcp_post(struct net *net, uint32_t block)
@@ -687,6 +694,7 @@ const struct net_driver net_tcp = {
     .peer_add = tcp_peer_add,
     .peer_remove = tcp_peer_remove,
     .send = tcp_send,
+    .moving = tcp_moving,
     .post = tcp_post,
     .poll = tcp_poll,
     .wait_fd = tcp_wait_fd,

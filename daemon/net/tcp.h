@@ -70,7 +70,8 @@ struct tcp_peer {
     struct tcp_conn *conn; /* what is sent goes there; NULL: none yet */
     struct list dirty;     /* in net.dirty while blocks are queued */
     uint32_t head, tail, n_queued;
-    uint32_t head_off; /* bytes of the first block's frame that are sent */
+    uint32_t head_off;        /* bytes of the first block's frame that are sent */
+    uint64_t confirmed_bytes; /* by the far kernel, when last asked */
     uint8_t address[NET_ADDRESS_BYTES];
 };
 
@@ -126,6 +127,9 @@ long tcp_stream_send(struct net *net, const struct tcp_conn *c, uint32_t block);
 long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *events);
 /* Passes on what was left over. 0 or negative errno. */
 int tcp_stream_rest(struct net *net, struct tcp_events *events);
+/* Has the far kernel confirmed more than *confirmed_bytes, and is there more to be? Brings that up
+ * to date. */
+bool tcp_stream_moving(const struct tcp_conn *c, uint64_t *confirmed_bytes);
 /* Reports a block as sent (error 0) or failed. */
 void tcp_stream_done(struct net *net, uint32_t block, int error);
 

@@ -7,6 +7,8 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -79,6 +81,19 @@ long tcp_stream_send(struct net *net, const struct tcp_conn *c, uint32_t block)
     int n = tcp_stream_add_frame(net, block, 0, iov);
 
     return tcp_stream_send_vector(c->fd, iov, n);
+}
+
+bool tcp_stream_moving(const struct tcp_conn *c, uint64_t *confirmed_bytes)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof info;
+
+    if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+        return false;
+    bool more = info.tcpi_bytes_acked != *confirmed_bytes;
+    *confirmed_bytes = info.tcpi_bytes_acked;
+    /* When all is confirmed no answer is under way behind a queue. */
+    return more && (info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0);
 }
 
 /* Takes what was sent off the peer's queue. */

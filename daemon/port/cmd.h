@@ -65,8 +65,21 @@ struct cmd {
     };
 };
 
+/* Whether data passes a link (daemon/port/pulse.h): of a neighbour on a channel, as seen from
+ * here. */
+enum link_verdict {
+    LINK_UNPROVED = 0, /* not known yet */
+    LINK_ALIVE,        /* in both directions, packets of full size too */
+    LINK_SILENT,       /* nothing of theirs arrives */
+    LINK_ONE_WAY,      /* theirs arrives here, ours does not arrive there */
+    LINK_LARGE,        /* ours does not arrive there if it is large */
+    LINK_BROKEN,       /* the network cannot send to it, and says why */
+};
+#define LINK_N_VERDICTS 6u
+
 enum event_type {
-    EVENT_LINK_ERROR = 1, /* sending to this neighbour failed: the connection is broken */
+    EVENT_LINK_ERROR = 1, /* this neighbour's address cannot be used */
+    EVENT_LINK,           /* whether data passes this link has changed */
     EVENT_RTT,            /* a probe over this link was answered */
     EVENT_RANK_DETACHED,
     EVENT_JOB_DETACHED, /* the channel holds nothing of the job any more: free it */
@@ -83,13 +96,15 @@ enum event_type {
 };
 
 struct cmd_event {
-    uint32_t type;  /* enum event_type */
-    uint32_t slot;  /* LINK_ERROR, RTT, UNREACHABLE, RESTARTED */
-    uint64_t job;   /* job id: RANK_DETACHED, JOB_DETACHED, BACKLOG_OVERFLOW, POISONED */
-    uint32_t rank;  /* local rank: RANK_DETACHED; world rank: BACKLOG_OVERFLOW, POISONED */
-    int32_t error;  /* LINK_ERROR, FAILED: negative errno */
-    uint64_t value; /* RTT: nanoseconds; UNREACHABLE, RESTARTED: packets dropped; BACKLOG_OVERFLOW:
-                       bytes;   DRAINED: left over */
+    uint32_t type;    /* enum event_type */
+    uint32_t slot;    /* LINK_ERROR, LINK, RTT, UNREACHABLE, RESTARTED */
+    uint64_t job;     /* job id: RANK_DETACHED, JOB_DETACHED, BACKLOG_OVERFLOW, POISONED */
+    uint32_t rank;    /* local rank: RANK_DETACHED; world rank: BACKLOG_OVERFLOW, POISONED */
+    int32_t error;    /* LINK_ERROR, LINK (LINK_BROKEN), FAILED: negative errno */
+    uint32_t verdict; /* LINK: enum link_verdict */
+    uint64_t value; /* RTT: nanoseconds; LINK (LINK_LARGE): size of the largest packet that passes;
+                       UNREACHABLE, RESTARTED: packets dropped; BACKLOG_OVERFLOW: bytes;   DRAINED:
+                       left over */
     const char *text; /* POISONED: what was found (a constant string); else NULL */
 };
 

@@ -104,7 +104,7 @@ struct count_link {
     uint32_t queued;    /* packets waiting for the driver */
     uint32_t in_driver; /* given to the driver, not yet completed */
     uint32_t rtt_us;    /* of the last probe; 0 unknown */
-    uint32_t reserved;
+    uint32_t verdict;   /* enum link_verdict */
     uint64_t packets, bytes, errors;
     uint64_t heard_ns; /* when a probe was last answered */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon/port/link.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -10,18 +11,20 @@
  * it can be taken back. */
 #define LINK_DRIVER_MAX 64u
 #define RETRY_NS        (5 * CLOCK_NS_PER_MS)
-#define REPORT_NS       (200 * CLOCK_NS_PER_MS)
 #define FLUSH_PER_LINK  64u
-/* A link on which nothing moves for so long, though something waits, is opened anew: connections of
- * libfabric can get stuck in ways that nobody reports. Control has ended the link before if the
- * neighbour is dead. */
-#define STUCK_NS (4 * CLOCK_NS_PER_S)
-/* A link is probed often at first, to know what it costs, and while jobs are here or packets pass;
- * so many times more rarely when nobody needs it, since every probe wakes two nodes. */
-#define PROBES_FIRST  4u
+/* Between probes of a link over which packets go: a fault is found within this time and that which
+ * pulse.h takes to decide. */
+#define TRAFFIC_EVERY_NS (250 * CLOCK_NS_PER_MS)
+/* Nobody needs the link: every probe wakes two nodes. */
 #define PROBES_RARELY 8u
-/* Packets between two probes that are no traffic: a probe and an echo. */
-#define PROBE_PACKETS 2u
+/* A new connection is made so often at most; with libfabric all others are made anew along with
+ * it. */
+#define RENEW_NS     (500 * CLOCK_NS_PER_MS)
+#define RENEW_ALL_NS (4 * CLOCK_NS_PER_S)
+/* Packets from this size on show that large ones are wanted; so many between two probes that one
+ * of full size beside them does not matter. */
+#define LARGE_BYTES   1024u
+#define LARGE_PACKETS 8u
 
 int link_init(struct links *links, struct port *port, uint64_t probe_every_ns)
 {
@@ -47,25 +50,33 @@ void link_deinit(struct links *links)
     port_sparse_free(links->rows, HOP_MAX_NODES * sizeof *links->rows);
 }
 
-static void link_report(struct links *links, struct link *link)
+/* A probe of this link is due within this time. */
+static void link_hurry(struct links *links, struct link *link, uint64_t within_ns)
 {
-    if (link->error == 0 ||
-        (link->error_ns != 0 && links->port->now_ns - link->error_ns < REPORT_NS))
+    if (links->probe_every_ns == UINT64_MAX)
         return;
-    struct cmd_event event = {.type = EVENT_LINK_ERROR, .slot = link->slot, .error = link->error};
-    if (port_event(links->port, &event)) {
-        link->error = 0;
-        link->error_ns = links->port->now_ns;
-    }
+    pulse_hurry(&link->pulse, within_ns, links->port->now_ns);
+    if (link->pulse.due_ns < links->probe_due_ns)
+        links->probe_due_ns = link->pulse.due_ns;
 }
 
 void link_on_error(struct links *links, struct link *link, int error)
 {
     link->errors++;
     count_add(&links->port->count, COUNT_SEND_ERRORS, 1);
-    link->error = error;
     link->retry_ns = links->port->now_ns + RETRY_NS;
-    link_report(links, link);
+    if (links->probe_every_ns == UINT64_MAX)
+        return;
+    pulse_on_break(&link->pulse, error, links->port->now_ns);
+    if (link->pulse.due_ns < links->probe_due_ns)
+        links->probe_due_ns = link->pulse.due_ns;
+}
+
+/* Packets go over it from now on. */
+static void link_wake_pulse(struct links *links, struct link *link)
+{
+    if (link->pulse.verdict == LINK_ALIVE)
+        link_hurry(links, link, TRAFFIC_EVERY_NS);
 }
 
 /* True if the block left this queue, one way or the other. */
@@ -87,6 +98,9 @@ static bool link_try(struct links *links, struct link *link, uint32_t block)
     link->moved_ns = links->port->now_ns;
     link->packets++;
     link->bytes += len;
+    if (link->n_since++ == 0)
+        link_wake_pulse(links, link);
+    link->n_large_since += len >= LARGE_BYTES;
     count_add(&links->port->count, COUNT_PACKETS_OUT, 1);
     count_add(&links->port->count, COUNT_BYTES_OUT, len);
     if (rc == NET_E_DONE)
@@ -99,7 +113,7 @@ static bool link_try(struct links *links, struct link *link, uint32_t block)
 void link_send(struct links *links, struct link *link, uint32_t block)
 {
     links->port->arena->held[block].slot = link->slot;
-    if (links->port->net_lost || !link->up) {
+    if (links->port->net_lost || !link_is_alive(link)) {
         port_block_done(links->port, block, -ENETDOWN);
         return;
     }
@@ -148,7 +162,9 @@ void link_on_sent(struct links *links, uint32_t block, int error)
     if (link->n_driver > 0)
         link->n_driver--;
     link->moved_ns = links->port->now_ns;
-    if (error)
+    if (link->n_disowned > 0)
+        link->n_disowned--;
+    else if (error)
         link_on_error(links, link, error);
     port_block_done(links->port, block, error);
 }
@@ -204,20 +220,32 @@ void link_add(struct links *links, const struct cmd_link *at)
     link->up = true;
     link->slot = (uint16_t)slot;
     link->peer = peer;
-    link->n_driver = 0;
-    link->error = 0;
-    link->error_ns = link->retry_ns = 0;
-    link->heard_ns = 0;
-    link->moved_ns = port->now_ns;
+    link->n_driver = link->n_disowned = 0;
+    link->retry_ns = 0;
     link->rtt_us = 0;
-    link->n_probes = 0;
-    link->probed_packets = link->packets;
+    link->n_since = link->n_large_since = 0;
+    link->fell = link->renew = false;
+    link->told = LINK_UNPROVED;
+    link->told_bytes = 0;
+    link->told_error = 0;
     link->address_len = (uint16_t)len;
     memcpy(link->address, at->address, len);
     list_append(&links->up, &link->node);
-    link->probe_ns = links->probe_every_ns == UINT64_MAX ? UINT64_MAX : port->now_ns;
-    if (link->probe_ns < links->probe_due_ns)
-        links->probe_due_ns = link->probe_ns;
+    uint32_t caps = port->info.caps;
+    struct pulse_config config = {
+        .full_bytes = (uint32_t)sizeof(struct wire_header) + port->packet_bytes,
+        .stream = !(caps & NET_CAP_DATAGRAM),
+        .renew_every_ns = caps & NET_CAP_DATAGRAM ? UINT64_MAX
+                          : caps & NET_CAP_RENEW  ? RENEW_NS
+                                                  : RENEW_ALL_NS,
+    };
+    pulse_start(&link->pulse, &config, port->now_ns);
+    if (links->probe_every_ns == UINT64_MAX) {
+        link->pulse.verdict = LINK_ALIVE;
+        link->pulse.due_ns = UINT64_MAX;
+    }
+    if (link->pulse.due_ns < links->probe_due_ns)
+        links->probe_due_ns = link->pulse.due_ns;
 }
 
 struct block_queue link_remove(struct links *links, uint32_t slot)
@@ -233,103 +261,223 @@ struct block_queue link_remove(struct links *links, uint32_t slot)
     links->port->driver->peer_remove(links->port->net, link->peer);
     waiting = link->queue;
     link->queue = (struct block_queue){0};
+    link->pulse = (struct pulse){.due_ns = UINT64_MAX};
     struct count_link row = {
         .slot = slot, .packets = link->packets, .bytes = link->bytes, .errors = link->errors};
     count_row_write(&links->rows[slot], &row, sizeof row);
     return waiting;
 }
 
-uint32_t link_stuck(const struct links *links)
+struct block_queue link_take_queue(struct link *link)
 {
-    list_foreach(it, &links->up) {
-        const struct link *link = list_entry(it, struct link, node);
-        if ((link->queue.n > 0 || link->n_driver > 0) &&
-            links->port->now_ns - link->moved_ns > STUCK_NS)
-            return link->slot;
+    struct block_queue waiting = link->queue;
+
+    link->queue = (struct block_queue){0};
+    list_remove(&link->busy);
+    link->fell = false;
+    return waiting;
+}
+
+void link_renew(struct links *links, struct link *link)
+{
+    const struct port *port = links->port;
+
+    link->renew = false;
+    link->retry_ns = 0;
+    link->n_disowned = link->n_driver;
+    port->driver->peer_remove(port->net, link->peer);
+    int rc = port->driver->peer_add(port->net, link->address, link->address_len, &link->seal,
+                                    &link->peer);
+    if (rc < 0)
+        /* Tried again with the next renewal. */
+        link_on_error(links, link, rc);
+}
+
+/* Past what waits: behind a queue a probe would only measure that. 0, or negative errno: it did not
+ * leave. */
+static int link_send_probe(struct links *links, struct link *link, enum wire_type type,
+                           const struct wire_probe *probe, uint32_t n_bytes)
+{
+    struct port *port = links->port;
+    uint32_t block = port_note(port, link->slot, type);
+
+    if (block == BLOCK_NONE)
+        return -ENOBUFS;
+    uint8_t *payload = (uint8_t *)(port_header(port, block) + 1);
+    uint32_t n_payload = n_bytes - (uint32_t)sizeof(struct wire_header);
+    memset(payload, 0, n_payload);
+    memcpy(payload, probe, sizeof *probe);
+    port_note_seal(port, block, n_payload);
+    port->arena->held[block].slot = link->slot;
+    int rc = port->driver->send(port->net, link->peer, block, n_bytes);
+    if (rc < 0) {
+        if (rc != -EAGAIN)
+            link_on_error(links, link, rc);
+        port_block_done(port, block, rc);
+        return rc;
     }
+    link->packets++;
+    link->bytes += n_bytes;
+    count_add(&port->count, COUNT_PACKETS_OUT, 1);
+    count_add(&port->count, COUNT_BYTES_OUT, n_bytes);
+    if (rc == NET_E_DONE)
+        port_block_done(port, block, 0);
+    else
+        link->n_driver++;
     return 0;
 }
 
-static void link_send_probe(struct links *links, struct link *link, enum wire_type type,
-                            uint64_t stamp)
+static void link_ask(struct links *links, struct link *link, bool large)
 {
-    uint32_t block = port_note(links->port, link->slot, type);
+    struct wire_probe probe = {.stamp_ns = links->port->now_ns,
+                               .n_bytes = large ? link->pulse.try_bytes : WIRE_PROBE_BYTES,
+                               .n_missed = link->pulse.n_missed + (link->pulse.asked_ns != 0)};
 
-    if (block == BLOCK_NONE)
+    int rc = link_send_probe(links, link, WIRE_PROBE, &probe, probe.n_bytes);
+    if (rc == 0)
+        pulse_sent(&link->pulse, large, links->port->now_ns);
+    else if (rc == -EAGAIN)
+        pulse_held(&link->pulse, large, links->port->now_ns);
+}
+
+/* Tells control, if it does not know yet. */
+static void link_tell(struct links *links, struct link *link)
+{
+    const struct pulse *p = &link->pulse;
+    uint32_t n_bytes = p->verdict == LINK_LARGE ? p->good_bytes : 0;
+    int error = p->verdict == LINK_BROKEN ? p->error : 0;
+
+    if (link->told == p->verdict && link->told_bytes == n_bytes && link->told_error == error)
         return;
-    memcpy(port_header(links->port, block) + 1, &stamp, sizeof stamp);
-    port_note_seal(links->port, block, sizeof stamp);
-    link_send(links, link, block);
+    struct cmd_event event = {.type = EVENT_LINK,
+                              .slot = link->slot,
+                              .verdict = p->verdict,
+                              .error = error,
+                              .value = n_bytes};
+    if (!port_event(links->port, &event))
+        return;
+    link->told = p->verdict;
+    link->told_bytes = n_bytes;
+    link->told_error = error;
+}
+
+/* Do packets get through, though a probe is not answered? */
+static bool link_moves(const struct links *links, const struct link *link)
+{
+    const struct port *port = links->port;
+
+    if ((link->queue.n > 0 || link->n_driver > 0) && link->moved_ns > link->pulse.asked_ns)
+        return true;
+    return port->driver->moving && port->driver->moving(port->net, link->peer);
+}
+
+static void link_step(struct links *links, struct link *link, bool needed)
+{
+    struct pulse *p = &link->pulse;
+    bool traffic = link->n_since > 0;
+    uint64_t every_ns = traffic && TRAFFIC_EVERY_NS < links->probe_every_ns ? TRAFFIC_EVERY_NS
+                                                                            : links->probe_every_ns;
+    struct pulse_use use = {.every_ns = traffic || needed ? every_ns : PROBES_RARELY * every_ns,
+                            .large = link->n_large_since >= LARGE_PACKETS};
+
+    if (p->asked_ns != 0 && link_moves(links, link))
+        pulse_on_progress(p, links->port->now_ns);
+    uint32_t todo = pulse_step(p, &use, links->port->now_ns);
+    if (p->verdict != LINK_ALIVE && (link->queue.n > 0 || link->told == LINK_ALIVE))
+        link->fell = links->mend = true;
+    if (todo & PULSE_RENEW)
+        link->renew = links->mend = true;
+    if (todo & PULSE_SEND_SMALL) {
+        link->n_since = link->n_large_since = 0;
+        link_ask(links, link, false);
+    }
+    if (todo & PULSE_SEND_LARGE)
+        link_ask(links, link, true);
 }
 
 void link_probes(struct links *links, bool needed)
 {
     uint64_t due = UINT64_MAX;
 
-    list_foreach(it, &links->up) {
+    if (links->probe_every_ns == UINT64_MAX)
+        needed = false;
+    list_foreach_safe(it, &links->up) {
         struct link *link = list_entry(it, struct link, node);
-        link_report(links, link);
-        if (link->probe_ns <= links->port->now_ns) {
-            bool often = needed || link->packets - link->probed_packets > PROBE_PACKETS ||
-                         link->n_probes++ < PROBES_FIRST;
-            link->probe_ns =
-                links->port->now_ns + links->probe_every_ns * (often ? 1 : PROBES_RARELY);
-            link->probed_packets = link->packets;
-            /* Behind a queue a probe would only measure the queue. */
-            if (link->queue.n == 0)
-                link_send_probe(links, link, WIRE_PROBE, links->port->now_ns);
-        }
-        if (link->probe_ns < due)
-            due = link->probe_ns;
+        if (link->pulse.due_ns <= links->port->now_ns)
+            link_step(links, link, needed);
+        link_tell(links, link);
+        if (link->pulse.due_ns < due)
+            due = link->pulse.due_ns;
     }
     links->probe_due_ns = due;
 }
 
 void link_probe_soon(struct links *links)
 {
-    list_foreach(it, &links->up) {
-        struct link *link = list_entry(it, struct link, node);
-        if (link->probe_ns == UINT64_MAX ||
-            link->probe_ns <= links->port->now_ns + links->probe_every_ns)
-            continue;
-        link->probe_ns = links->port->now_ns + links->probe_every_ns;
-        if (link->probe_ns < links->probe_due_ns)
-            links->probe_due_ns = link->probe_ns;
-    }
+    list_foreach(it, &links->up)
+        link_hurry(links, list_entry(it, struct link, node), links->probe_every_ns);
 }
 
-static struct link *link_from(struct links *links, const struct wire_header *h)
+void link_doubt(struct links *links, uint32_t slot)
+{
+    struct link *link = &links->table[slot];
+
+    if (!link->up || links->probe_every_ns == UINT64_MAX)
+        return;
+    pulse_doubt(&link->pulse, links->port->now_ns);
+    if (link->pulse.due_ns < links->probe_due_ns)
+        links->probe_due_ns = link->pulse.due_ns;
+}
+
+/* The link that a probe or echo came over, and what it says; NULL: none of ours. */
+static struct link *link_from(struct links *links, const struct wire_header *h,
+                              struct wire_probe *ret_probe)
 {
     uint32_t slot = port_slot_of(links->port, h->src_node);
 
-    if (slot == UINT32_MAX || !links->table[slot].up || h->len != sizeof(uint64_t))
+    if (slot == UINT32_MAX || !links->table[slot].up || h->len < sizeof *ret_probe)
         return NULL;
+    memcpy(ret_probe, h + 1, sizeof *ret_probe);
     return &links->table[slot];
 }
 
 void link_on_probe(struct links *links, const struct wire_header *h)
 {
-    struct link *link = link_from(links, h);
-    uint64_t stamp;
+    struct wire_probe probe;
+    struct link *link = link_from(links, h, &probe);
 
-    if (!link || link->queue.n > 0)
+    /* What says of itself that it is larger than what came is none. */
+    if (!link || probe.n_bytes != sizeof *h + h->len)
         return;
-    memcpy(&stamp, h + 1, sizeof stamp);
-    link_send_probe(links, link, WIRE_ECHO, stamp);
+    if (links->probe_every_ns != UINT64_MAX) {
+        pulse_on_probe(&link->pulse, &probe, links->port->now_ns);
+        if (link->pulse.due_ns < links->probe_due_ns)
+            links->probe_due_ns = link->pulse.due_ns;
+    }
+    probe.n_missed = 0;
+    link_send_probe(links, link, WIRE_ECHO, &probe, WIRE_PROBE_BYTES);
 }
 
 void link_on_echo(struct links *links, const struct wire_header *h)
 {
-    struct link *link = link_from(links, h);
-    uint64_t stamp;
+    uint64_t now_ns = links->port->now_ns;
+    struct wire_probe echo;
+    struct link *link = link_from(links, h, &echo);
 
-    if (!link)
+    if (!link || h->len != sizeof echo || echo.stamp_ns > now_ns ||
+        now_ns - echo.stamp_ns > 60 * CLOCK_NS_PER_S)
         return;
-    memcpy(&stamp, h + 1, sizeof stamp);
-    if (stamp > links->port->now_ns || links->port->now_ns - stamp > 60 * CLOCK_NS_PER_S)
+    uint64_t rtt_ns = now_ns - echo.stamp_ns;
+    if (links->probe_every_ns != UINT64_MAX) {
+        bool alive = link_is_alive(link);
+        pulse_on_echo(&link->pulse, &echo, rtt_ns, now_ns);
+        links->revived |= !alive && link_is_alive(link);
+        link_tell(links, link);
+        if (link->pulse.due_ns < links->probe_due_ns)
+            links->probe_due_ns = link->pulse.due_ns;
+    }
+    if (echo.n_bytes != WIRE_PROBE_BYTES)
         return;
-    uint64_t rtt_ns = links->port->now_ns - stamp;
-    link->heard_ns = links->port->now_ns;
     link->rtt_us = (uint32_t)(rtt_ns / CLOCK_NS_PER_US);
     struct cmd_event event = {.type = EVENT_RTT, .slot = link->slot, .value = rtt_ns};
     port_event(links->port, &event);
@@ -350,7 +498,8 @@ uint32_t link_snapshot(const struct links *links)
             .packets = link->packets,
             .bytes = link->bytes,
             .errors = link->errors,
-            .heard_ns = link->heard_ns,
+            .heard_ns = link->pulse.answered_ns,
+            .verdict = link->pulse.verdict,
         };
         count_row_write(&links->rows[link->slot], &row, sizeof row);
         n_queued += link->queue.n;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links: this channel's neighbours, the queue of blocks towards each, and the probes that measure
- * them. A link exists from CMD_ADD_LINK to CMD_REMOVE_LINK; a broken connection is reported and
- * retried, it is control that declares a neighbour dead. Belongs to the channel's thread.
+ * Links: this channel's neighbours, the queue of blocks towards each, and the probes that tell
+ * whether data passes (pulse.h) and how long it takes. A link exists from CMD_ADD_LINK to
+ * CMD_REMOVE_LINK, and carries packets while it is alive; control is told when that changes.
+ * Belongs to the channel's thread.
  */
 #pragma once
 
 #include "base/list.h"
 #include "daemon/net/block_queue.h"
 #include "daemon/port/port.h"
+#include "daemon/port/pulse.h"
 
 /* A neighbour on this channel's network. */
 struct link {
@@ -17,17 +19,19 @@ struct link {
     bool up;
     uint16_t slot;
     uint16_t address_len;
-    uint32_t peer;            /* the driver's */
-    struct block_queue queue; /* waiting for the driver */
-    uint32_t n_driver;        /* given to it, not yet back */
-    int error;                /* to be reported to control */
-    uint64_t error_ns;        /* last report */
-    uint64_t retry_ns;        /* nothing is sent before */
-    uint64_t probe_ns;        /* next probe */
-    uint64_t probed_packets;  /* packets sent before the last one */
-    uint32_t n_probes;
-    uint64_t heard_ns;
-    uint64_t moved_ns; /* when the driver last took or finished something */
+    uint32_t peer;                   /* the driver's */
+    struct block_queue queue;        /* waiting for the driver */
+    uint32_t n_driver;               /* given to it, not yet back */
+    uint32_t n_disowned;             /* of those, given to a connection that was given up since */
+    uint64_t retry_ns;               /* nothing is sent before */
+    uint64_t moved_ns;               /* when the driver last took or finished something */
+    uint32_t n_since, n_large_since; /* packets, large ones, since the last probe */
+    bool fell;                       /* what waits must take another way: relay_mend */
+    bool renew;                      /* a new connection is to be made: likewise */
+    uint8_t told;                    /* the verdict that control knows */
+    uint32_t told_bytes;
+    int told_error;
+    struct pulse pulse;
     uint32_t rtt_us;
     uint64_t packets, bytes, errors;
     uint8_t address[NET_ADDRESS_BYTES];
@@ -42,11 +46,19 @@ struct links {
     struct list up, busy;
     uint32_t n_slots;       /* of the table that were ever in use */
     uint64_t probe_due_ns;  /* no probe is due before */
+    bool mend;              /* some link has fallen or is to be made anew */
+    bool revived;           /* some link has come alive: packets may have waited for it */
     uint32_t n_household;   /* probes and echoes of this turn: no reason to stay awake */
     struct count_row *rows; /* by slot; read by control */
 };
 
-/* 0 or -ENOMEM; link_deinit in any case. */
+/* Does it carry packets? */
+static inline bool link_is_alive(const struct link *link)
+{
+    return link->up && link->pulse.verdict == LINK_ALIVE;
+}
+
+/* Without probes every link counts as alive. 0 or -ENOMEM; link_deinit in any case. */
 int link_init(struct links *links, struct port *port, uint64_t probe_every_ns);
 void link_deinit(struct links *links);
 
@@ -56,8 +68,10 @@ bool link_is_at(const struct links *links, const struct cmd_link *at);
 void link_add(struct links *links, const struct cmd_link *at);
 /* Removes it, if it is there; returns what waited for it. */
 struct block_queue link_remove(struct links *links, uint32_t slot);
-/* A neighbour to which something waits, and nothing has moved for long; 0: there is none. */
-uint32_t link_stuck(const struct links *links);
+/* Takes what waits for it. */
+struct block_queue link_take_queue(struct link *link);
+/* Gives up the connection to it and makes a new one; what the driver had comes back. */
+void link_renew(struct links *links, struct link *link);
 
 /* Sends a block of held[].len bytes to the neighbour; the block comes back by port_block_done. */
 void link_send(struct links *links, struct link *link, uint32_t block);
@@ -72,9 +86,12 @@ void link_on_peer_down(struct links *links, uint32_t peer, int error);
 void link_on_probe(struct links *links, const struct wire_header *h);
 void link_on_echo(struct links *links, const struct wire_header *h);
 
-/* Sends probes that are due. `needed`: there are jobs here that need the links. */
+/* Sends probes that are due and tells control what has changed. `needed`: there are jobs here that
+ * need the links. Where `mend` is set afterwards, relay_mend is due. */
 void link_probes(struct links *links, bool needed);
 /* Somebody needs the links from now on. */
 void link_probe_soon(struct links *links);
+/* What went to this neighbour is not acknowledged in time. */
+void link_doubt(struct links *links, uint32_t slot);
 /* Brings the rows up to date. Returns how many blocks wait in all. */
 uint32_t link_snapshot(const struct links *links);

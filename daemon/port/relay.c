@@ -52,13 +52,13 @@ void relay_given(struct relay *relay, uint32_t block)
     struct port *port = relay->links->port;
     struct link *link = &relay->links->table[port->arena->held[block].slot];
 
-    if (link->up && link->queue.n >= relay->queue_max &&
+    if (link_is_alive(link) && link->queue.n >= relay->queue_max &&
         port_header(port, block)->src_node != port->node_id) {
         count_add(&port->count, COUNT_DROP_QUEUE, 1);
         port_block_done(port, block, -ENOBUFS);
         return;
     }
-    if (!link->up || port->net_lost) {
+    if (!link_is_alive(link) || port->net_lost) {
         port_block_done(port, block, -ENETDOWN);
         return;
     }
@@ -73,10 +73,11 @@ void relay_add_link(struct relay *relay, const struct cmd_link *at)
     link_add(relay->links, at);
 }
 
-void relay_remove_link(struct relay *relay, uint32_t slot)
+/* What waited for a neighbour that is not to be reached now: what is passed on takes another way,
+ * the rest goes back to whoever sent it. */
+static void relay_redirect(struct relay *relay, struct block_queue waiting)
 {
     struct port *port = relay->links->port;
-    struct block_queue waiting = link_remove(relay->links, slot);
 
     for (uint32_t block; (block = block_queue_pop(&waiting, port->arena)) != BLOCK_NONE;) {
         const struct wire_header *h = port_header(port, block);
@@ -87,22 +88,21 @@ void relay_remove_link(struct relay *relay, uint32_t slot)
     }
 }
 
-bool relay_renew_links(struct relay *relay)
+void relay_remove_link(struct relay *relay, uint32_t slot)
 {
-    bool any = false;
+    relay_redirect(relay, link_remove(relay->links, slot));
+}
 
-    for (uint32_t slot; (slot = link_stuck(relay->links)) != 0; any = true) {
-        struct link *link = &relay->links->table[slot];
-        struct cmd_link at = {.slot = (uint16_t)slot, .len = link->address_len};
+void relay_mend(struct relay *relay)
+{
+    struct links *links = relay->links;
 
-        log_warn("channel %s: nothing moves to the neighbour in slot %u, opening the connection "
-                 "anew",
-                 relay->links->port->name, slot);
-        memcpy(at.address, link->address, at.len);
-        memcpy(at.secret, link->seal.secret, sizeof at.secret);
-        link_on_error(relay->links, link, -ETIMEDOUT);
-        relay_remove_link(relay, slot);
-        link_add(relay->links, &at);
+    links->mend = false;
+    list_foreach_safe(it, &links->up) {
+        struct link *link = list_entry(it, struct link, node);
+        if (link->fell)
+            relay_redirect(relay, link_take_queue(link));
+        if (link->renew)
+            link_renew(links, link);
     }
-    return any;
 }

@@ -22,5 +22,6 @@ void relay_given(struct relay *relay, uint32_t block);
 void relay_add_link(struct relay *relay, const struct cmd_link *at);
 /* It is gone: forwarded packets that waited for it take another way, if there is one. */
 void relay_remove_link(struct relay *relay, uint32_t slot);
-/* Opens anew the connections on which nothing moves. True if there were any. */
-bool relay_renew_links(struct relay *relay);
+/* What waits for links that are not alive any more takes another way, if there is one; connections
+ * that are to be made anew are. */
+void relay_mend(struct relay *relay);

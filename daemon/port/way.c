@@ -16,7 +16,8 @@ static bool way_usable(const struct links *links, hop_word way)
     if (channel >= port->n_channels || hop_next_slot(way) == 0 ||
         hop_next_slot(way) >= HOP_MAX_NODES)
         return false;
-    return channel != port->idx || (links->table[hop_next_slot(way)].up && !port->net_lost);
+    return channel != port->idx ||
+           (link_is_alive(&links->table[hop_next_slot(way)]) && !port->net_lost);
 }
 
 /* Chooses among ways in proportion to their shares. The multiples of the golden ratio spread evenly

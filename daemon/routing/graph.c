@@ -58,7 +58,7 @@ static int collect(struct graph *g, const struct topology *t, struct half *halve
         for (size_t i = 0; i < node->state->n_links; i++) {
             const Motet__Adjacency *a = node->state->links[i];
             const struct topology_node *to = topology_find(t, a->node_id);
-            if (!to)
+            if (!to || a->has_fault)
                 continue;
             struct half *h = &halves[n++];
             h->from = node->index;

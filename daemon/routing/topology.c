@@ -145,7 +145,8 @@ static bool topology_same_graph(const Motet__LinkState *a, const Motet__LinkStat
     for (size_t i = 0; i < a->n_links; i++) {
         const Motet__Adjacency *x = a->links[i], *y = b->links[i];
         if (x->node_id != y->node_id || x->rtt_us != y->rtt_us ||
-            x->mbytes_per_s != y->mbytes_per_s || strcmp(x->network, y->network) != 0)
+            x->mbytes_per_s != y->mbytes_per_s || x->has_fault != y->has_fault ||
+            strcmp(x->network, y->network) != 0)
             return false;
     }
     return true;

@@ -7,9 +7,11 @@
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mesh.h"
+#include "daemon/port/cmd.h"
 #include "daemon/port/count.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/topology.h"
+#include "daemon/status/status_link.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 
@@ -112,6 +114,10 @@ void status_view_channels(struct status_node *node, const struct status_request 
     }
 }
 
+static const char *const verdict_names[LINK_N_VERDICTS] = {
+    [LINK_UNPROVED] = "unproved", [LINK_ALIVE] = "alive", [LINK_SILENT] = "silent",
+    [LINK_ONE_WAY] = "one_way",   [LINK_LARGE] = "large", [LINK_BROKEN] = "broken"};
+
 /* What the own channels know of their link to this neighbour. */
 static void add_own_link(struct status_node *node, uint32_t neighbour, const char *network,
                          json_t *row)
@@ -125,11 +131,12 @@ static void add_own_link(struct status_node *node, uint32_t neighbour, const cha
             !channel_link(channels_at(node->channels, ch), (uint32_t)slot, &l))
             continue;
         json_array_append_new(
-            channels, json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "channel",
+            channels, json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "channel",
                                 (json_int_t)ch, "up", (int)l.up, "queued", (json_int_t)l.queued,
                                 "in_driver", (json_int_t)l.in_driver, "rtt_us",
                                 (json_int_t)l.rtt_us, "packets", (json_int_t)l.packets, "bytes",
-                                (json_int_t)l.bytes, "errors", (json_int_t)l.errors));
+                                (json_int_t)l.bytes, "errors", (json_int_t)l.errors, "data",
+                                verdict_names[l.verdict < LINK_N_VERDICTS ? l.verdict : 0]));
     }
     json_object_set_new(row, "channels", channels);
     const struct mesh_link *m = mesh_find(node->mesh, neighbour, network);
@@ -143,11 +150,16 @@ void status_view_links(struct status_node *node, const struct status_request *q,
         for (size_t i = 0; i < t->state->n_links; i++) {
             const Motet__Adjacency *a = t->state->links[i];
             const struct topology_node *to = topology_find(node->topology, a->node_id);
+            const Motet__Adjacency *back =
+                to ? topology_adjacency(to, t->node_id, a->network) : NULL;
+            bool both = back && !back->has_fault && !a->has_fault;
             json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I, s:b}", "from", t->state->node, "to",
                                     to ? to->state->node : "?", "network", a->network, "rtt_us",
                                     (json_int_t)a->rtt_us, "mbytes_per_s",
-                                    (json_int_t)a->mbytes_per_s, "both_ways",
-                                    to && topology_adjacency(to, t->node_id, a->network) != NULL);
+                                    (json_int_t)a->mbytes_per_s, "both_ways", (int)both);
+            struct status_link_words words;
+            if (row && status_link_fault(node, t, a, &words))
+                json_object_set_new(row, "fault", json_string(words.text));
             if (row && t->node_id == node->id)
                 add_own_link(node, a->node_id, a->network, row);
             json_array_append_new(rows, row);

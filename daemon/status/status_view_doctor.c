@@ -23,6 +23,7 @@
 #include "daemon/cluster/mesh.h"
 #include "daemon/jobs/job.h"
 #include "daemon/routing/topology.h"
+#include "daemon/status/status_link.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 
@@ -227,17 +228,19 @@ static void check_links(struct report *r)
              t = t->hh.next) {
             if (t->node_id == r->node->id || t->lost || !doctor_on_network(t, network))
                 continue;
+            const Motet__Adjacency *a = self ? topology_adjacency(self, t->node_id, network) : NULL;
+            struct status_link_words words;
             if (!mesh_find(r->node->mesh, t->node_id, network))
                 doctor_say(
                     r, "fail",
                     "look at the cable, the switch, and a firewall (port of the channel, TCP)",
                     "no control connection to node %s on network %s", t->state->node, network);
-            else if (!self || !topology_adjacency(self, t->node_id, network))
-                doctor_say(
-                    r, "fail",
-                    "look into the daemon's log; a firewall may let the control port through and "
-                    "not the provider's",
-                    "the channel cannot send to node %s on network %s", t->state->node, network);
+            else if (a && status_link_fault(r->node, self, a, &words))
+                doctor_say(r, "fail", words.advice, "%s", words.text);
+            else if (!a)
+                doctor_say(r, "fail", "look into the daemon's log, and ask again",
+                           "the channel has not yet sent anything to node %s on network %s",
+                           t->state->node, network);
             else
                 n_up++;
         }

@@ -302,27 +302,33 @@ static bool next_event(enum event_type type, struct cmd_event *ret)
     return false;
 }
 
-/* A connection on which nothing moves is reported and opened anew; what it had comes back. */
-static void test_link_stuck(void **state)
+/* A connection that is given up for a new one: what it had comes back, which is no error, and what
+ * waited for a link that has fallen goes home. */
+static void test_link_mend(void **state)
 {
-    struct cmd_event event;
+    struct link *link = &p->links.table[1];
 
     (void)state;
     parts_add_link(p);
     net_sim_cut(p->network, p->far_address, true);
-    link_send(&p->links, &p->links.table[1], parts_packet(p, BLOCK_NOTE, 0, 1, 500));
-    parts_step(p, 3900 * CLOCK_NS_PER_MS);
-    assert_false(relay_renew_links(&p->relay));
-    parts_step(p, 200 * CLOCK_NS_PER_MS);
-    assert_true(relay_renew_links(&p->relay));
-    assert_true(next_event(EVENT_LINK_ERROR, &event));
-    assert_int_equal(event.slot, 1);
-    assert_int_equal(event.error, -ETIMEDOUT);
-    assert_true(p->links.table[1].up);
-    assert_false(relay_renew_links(&p->relay));
+    for (int i = 0; i < 60; i++)
+        link_send(&p->links, link, parts_packet(p, BLOCK_NOTE, 0, 1, 500));
+    assert_true(link->n_driver > 0 && link->queue.n > 0);
+    uint32_t n_driver = link->n_driver;
+    link->pulse.verdict = LINK_SILENT;
+    link->fell = link->renew = p->links.mend = true;
+    relay_mend(&p->relay);
+    assert_false(link->fell || link->renew || p->links.mend);
+    assert_int_equal(link->queue.n, 0);
+    assert_true(list_empty(&p->links.busy));
+    assert_int_equal(p->port.pool.n_use[BLOCK_NOTE], n_driver);
+    link_send(&p->links, link, parts_packet(p, BLOCK_NOTE, 0, 1, 8));
+    assert_int_equal(p->port.pool.n_use[BLOCK_NOTE], n_driver);
     net_sim_cut(p->network, p->far_address, false);
     parts_step(p, CLOCK_NS_PER_S);
     assert_int_equal(p->port.pool.n_use[BLOCK_NOTE], 0);
+    assert_int_equal(link->errors, 0);
+    assert_int_equal(link->n_driver, 0);
 }
 
 static void add_at(uint32_t slot, const void *address, uint16_t len)
@@ -371,69 +377,132 @@ static void test_link_addresses(void **state)
     assert_true(list_empty(&p->links.up));
 }
 
-/* Errors are counted each, told now and then, and nothing is sent for a moment. */
+static void answer(uint32_t n_bytes)
+{
+    uint32_t block = parts_packet(p, BLOCK_NOTE, 1, 0, (uint32_t)sizeof(struct wire_probe));
+    struct wire_header *echo = port_header(&p->port, block);
+    struct wire_probe probe = {.stamp_ns = p->now_ns - 3000, .n_bytes = n_bytes};
+
+    memcpy(echo + 1, &probe, sizeof probe);
+    link_on_echo(&p->links, echo);
+    pool_give(&p->port.pool, block);
+}
+
+/* Lets time pass, and answers probes if told so. Returns how many came. */
+static uint32_t run_probes(uint32_t n_ms, bool answering)
+{
+    struct wire_header h;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < n_ms; i++) {
+        parts_step(p, CLOCK_NS_PER_MS);
+        if (p->now_ns >= p->links.probe_due_ns)
+            link_probes(&p->links, false);
+        if (p->links.mend)
+            relay_mend(&p->relay);
+        for (parts_step(p, 5000); parts_far_receive(p, &h); n++)
+            if (answering && h.type == WIRE_PROBE)
+                answer((uint32_t)sizeof h + h.len);
+    }
+    return n;
+}
+
+static void use_probes(uint64_t every_ns)
+{
+    p->links.probe_every_ns = every_ns;
+    parts_add_link(p);
+}
+
+/* Errors are counted each, nothing is sent for a moment, and the second in a row takes the link out
+ * of use, which control is told with the reason. */
 static void test_link_errors(void **state)
 {
     struct cmd_event event;
     struct link *link = &p->links.table[1];
 
     (void)state;
-    parts_add_link(p);
+    use_probes(CLOCK_NS_PER_S);
+    run_probes(20, true);
+    assert_true(next_event(EVENT_LINK, &event));
+    assert_int_equal(event.verdict, LINK_ALIVE);
     link_on_peer_down(&p->links, link->peer, -ECONNRESET);
     link_on_peer_down(&p->links, link->peer + 1, -ECONNRESET);
     link_on_error(&p->links, link, -EPIPE);
     assert_int_equal(link->errors, 2);
-    assert_true(next_event(EVENT_LINK_ERROR, &event));
-    assert_int_equal(event.error, -ECONNRESET);
-    assert_false(next_event(EVENT_LINK_ERROR, &event));
     link_send(&p->links, link, parts_packet(p, BLOCK_NOTE, 0, 1, 8));
     assert_int_equal(link_flush(&p->links), 0);
     parts_step(p, 5 * CLOCK_NS_PER_MS);
     assert_int_equal(link_flush(&p->links), 1);
-    parts_step(p, 200 * CLOCK_NS_PER_MS);
-    link_probes(&p->links, true);
-    assert_true(next_event(EVENT_LINK_ERROR, &event));
-    assert_int_equal(event.error, -EPIPE);
+    link_on_error(&p->links, link, -ECONNREFUSED);
+    run_probes(2, false);
+    assert_true(next_event(EVENT_LINK, &event));
+    assert_int_equal(event.verdict, LINK_BROKEN);
+    assert_int_equal(event.error, -ECONNREFUSED);
+    run_probes(1000, true);
+    assert_true(next_event(EVENT_LINK, &event));
+    assert_int_equal(event.verdict, LINK_ALIVE);
 }
 
-/* Probes go when due, behind no queue, and rarely when nobody needs the link. */
+/* A link is in use once a small and a full probe are answered; probes go rarely while nobody needs
+ * it, often while packets go. */
 static void test_link_probes(void **state)
 {
-    struct wire_header h;
+    struct link *link = &p->links.table[1];
     struct cmd_event event;
-    uint32_t n = 0;
 
     (void)state;
-    p->links.probe_every_ns = 100 * CLOCK_NS_PER_MS;
-    parts_add_link(p);
-    for (int i = 0; i < 200; i++) {
-        parts_step(p, 50 * CLOCK_NS_PER_MS);
-        if (p->now_ns >= p->links.probe_due_ns)
-            link_probes(&p->links, false);
-        parts_step(p, 10000);
-        for (; parts_far_receive(p, &h); n++)
-            assert_int_equal(h.type, WIRE_PROBE);
-    }
-    /* Ten seconds: four at first, then one in 0.8 s. */
-    assert_true(n >= 14 && n <= 18);
-    link_probe_soon(&p->links);
-    assert_true(p->links.probe_due_ns <= p->now_ns + p->links.probe_every_ns);
-    uint32_t block = parts_packet(p, BLOCK_NOTE, 1, 0, 8);
-    struct wire_header *echo = port_header(&p->port, block);
-    uint64_t stamp = p->now_ns - 3000;
-    memcpy(echo + 1, &stamp, sizeof stamp);
-    link_on_echo(&p->links, echo);
+    use_probes(CLOCK_NS_PER_S);
+    assert_false(link_is_alive(link));
+    uint32_t n = run_probes(20, true);
+    assert_int_equal(n, 2);
+    assert_true(link_is_alive(link));
     assert_true(next_event(EVENT_RTT, &event));
     assert_int_equal(event.value, 3000);
-    assert_int_equal(p->links.table[1].rtt_us, 3);
-    stamp = p->now_ns + 1;
-    memcpy(echo + 1, &stamp, sizeof stamp);
-    link_on_echo(&p->links, echo);
-    assert_false(next_event(EVENT_RTT, &event));
-    link_on_probe(&p->links, echo);
+    assert_int_equal(link->rtt_us, 3);
+    assert_int_equal(run_probes(16500, true), 2);
+    for (n = 0; n < 100; n++)
+        link_send(&p->links, link, parts_packet(p, BLOCK_NOTE, 0, 1, 8));
+    /* The packets, a probe in 250 ms, and one more that says that they are over. */
+    assert_in_range(run_probes(600, true), 100 + 1, 100 + 2);
+    run_probes(1000, true);
+    link_probe_soon(&p->links);
+    assert_int_equal(run_probes(1100, true), 1);
+}
+
+/* What is no probe or echo of ours changes nothing. */
+static void test_link_odd_probes(void **state)
+{
+    struct wire_header h;
+    struct wire_probe probe = {.n_bytes = WIRE_PROBE_BYTES};
+
+    (void)state;
+    use_probes(CLOCK_NS_PER_S);
+    probe.stamp_ns = p->now_ns + 1;
+    uint32_t block = parts_packet(p, BLOCK_NOTE, 1, 0, (uint32_t)sizeof probe);
+    struct wire_header *in = port_header(&p->port, block);
+    memcpy(in + 1, &probe, sizeof probe);
+    link_on_echo(&p->links, in); /* from the future */
+    in->len = sizeof probe - 1;
+    link_on_echo(&p->links, in);
+    link_on_probe(&p->links, in);
+    in->len = sizeof probe;
+    probe.n_bytes++;
+    memcpy(in + 1, &probe, sizeof probe);
+    link_on_probe(&p->links, in); /* not as long as it says */
+    in->src_node = PARTS_NODE + 3;
+    link_on_probe(&p->links, in); /* no neighbour */
+    assert_int_equal(p->links.table[1].pulse.answered_ns, 0);
+    assert_int_equal(p->links.table[1].pulse.heard_ns, 0);
+    parts_step(p, 10000);
+    assert_false(parts_far_receive(p, &h));
+    in->src_node = PARTS_NODE + 1;
+    probe.n_bytes = WIRE_PROBE_BYTES;
+    memcpy(in + 1, &probe, sizeof probe);
+    link_on_probe(&p->links, in);
     parts_step(p, 10000);
     assert_true(parts_far_receive(p, &h));
     assert_int_equal(h.type, WIRE_ECHO);
+    pool_give(&p->port.pool, block);
 }
 
 /* The ring of commands is bounded, and so is that of events; what is lost is counted. */
@@ -471,10 +540,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_relay_hops, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link_queue, setup_stream, teardown),
         cmocka_unit_test_setup_teardown(test_link_order, setup_stream, teardown),
-        cmocka_unit_test_setup_teardown(test_link_stuck, setup_stream, teardown),
+        cmocka_unit_test_setup_teardown(test_link_mend, setup_stream, teardown),
         cmocka_unit_test_setup_teardown(test_link_addresses, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link_errors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link_probes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_link_odd_probes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rings_of_control, setup, teardown),
     };
 

@@ -114,7 +114,7 @@ MAY_INCLUDE = {
 
 MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'], ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_stream', 'net_tcp',
                                                           'net_ofi', 'net_frag', 'net_fault', 'net_drivers'])
-MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way', 'relay'])
+MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'pulse', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way', 'relay'])
 MAY_INCLUDE |= ladder('daemon/channel/', DAEMON_PORT + DAEMON_FLOW, ['job_table', 'ack', 'delivery', 'send', 'backlog', 'tx', 'rx', 'attach',
                                                                     'turn', 'loop', 'channel'])
 

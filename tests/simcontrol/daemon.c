@@ -13,6 +13,7 @@
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_mail.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/port/cmd.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/node_name.h"
 #include "daemon/routing/topology.h"
@@ -200,11 +201,58 @@ static bool daemon_channel_alive(void *ctx, uint32_t channel)
     return true;
 }
 
+/* The channel has found out whether data passes between it and another host. */
+static void daemon_on_look(struct world *w, void *object, uint64_t value)
+{
+    struct daemon *d = object;
+    uint32_t channel = (uint32_t)(value >> 32), other = (uint32_t)value;
+    uint32_t network = d->host->networks[channel];
+    int slot = forwarding_find(d->forwarding, node_name_id(w->hosts[other].name));
+    bool in = wire_data_open(w, other, d->host->idx, network),
+         out = wire_data_open(w, d->host->idx, other, network);
+    struct neighbour_news news = {.channel = channel,
+                                  .slot = (uint32_t)slot,
+                                  .verdict = (uint8_t)(in && out ? LINK_ALIVE
+                                                       : in      ? LINK_ONE_WAY
+                                                                 : LINK_SILENT)};
+
+    if (slot > 0)
+        cluster_on_channel_link(d->cluster, &news, w->now_ns);
+}
+
+static void daemon_look(struct daemon *d, uint32_t channel, uint32_t other, uint64_t after_ns)
+{
+    world_after(d->world, after_ns, d->host, daemon_on_look, d, (uint64_t)channel << 32 | other);
+}
+
+void daemon_data_changed(struct world *w, uint32_t a, uint32_t b, uint32_t network)
+{
+    uint32_t ends[] = {a, b};
+
+    for (int i = 0; i < 2; i++) {
+        struct host *host = &w->hosts[ends[i]];
+        if (host->daemon)
+            daemon_look(host->daemon, (uint32_t)wire_channel(host, network), ends[1 - i],
+                        (150 + world_draw(w, 600)) * CLOCK_NS_PER_MS);
+    }
+}
+
 static void daemon_channel_add_link(void *ctx, uint32_t channel, uint16_t slot,
                                     const uint8_t *address, uint32_t len,
                                     const uint8_t secret[SEAL_SECRET_BYTES])
 {
-    (void)ctx, (void)channel, (void)slot, (void)address, (void)len, (void)secret;
+    struct daemon *d = ctx;
+    struct world *w = d->world;
+    uint32_t id = forwarding_node_id(d->forwarding, slot), other = 0;
+
+    (void)address, (void)len, (void)secret;
+    while (node_name_id(w->hosts[other].name) != id)
+        other++;
+    bool open = wire_data_open(w, other, d->host->idx, d->host->networks[channel]) &&
+                wire_data_open(w, d->host->idx, other, d->host->networks[channel]);
+    /* Where nothing is open the channel says so late. What it finds then is what is so then. */
+    daemon_look(d, channel, other,
+                open ? 1 + world_draw(w, 3 * CLOCK_NS_PER_MS) : 2 * CLOCK_NS_PER_S);
 }
 
 static void daemon_channel_remove_link(void *ctx, uint32_t channel, uint16_t slot)

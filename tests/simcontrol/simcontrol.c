@@ -134,13 +134,34 @@ static void come_back(struct world *w, struct host *host, event_fn *fn)
         world_after(w, some_time(w), NULL, fn, host, 0);
 }
 
+/* A firewall lets control connections through, and not the packets; one way or both. */
+static void lose_data(struct world *w, struct host *host, uint32_t network)
+{
+    const struct network *n = &w->networks[network];
+    uint32_t other = n->members[world_draw(w, n->n_members)];
+    uint64_t ways = 1 + world_draw(w, 3), after_ns = some_time(w);
+
+    if (other == host->idx)
+        return;
+    world_say(w, "data is lost on net%u between %s and n%u (%llu)", network, host->name, other,
+              (unsigned long long)ways);
+    if (ways & 1) {
+        wire_data_cut(w, host->idx, other, network);
+        world_after(w, after_ns, NULL, on_heal, host, network);
+    }
+    if (ways & 2) {
+        wire_data_cut(w, other, host->idx, network);
+        world_after(w, after_ns, NULL, on_heal, &w->hosts[other], network);
+    }
+}
+
 /* One thing goes wrong, at this host or at any (NULL). */
 static void on_trouble(struct world *w, void *object, uint64_t value)
 {
     struct host *host = object ? object : any_host(w);
     uint32_t channel = (uint32_t)world_draw(w, host->n_channels);
     const struct network *n = &w->networks[host->networks[channel]];
-    uint64_t kind = world_draw(w, 7);
+    uint64_t kind = world_draw(w, 8);
 
     (void)value;
     if (kind == 0) {
@@ -168,6 +189,8 @@ static void on_trouble(struct world *w, void *object, uint64_t value)
         world_after(w, 25 * CLOCK_NS_PER_S, NULL, on_start, host, 0);
     } else if (host->daemon && kind == 6) {
         ranks_spawner_dies(w, host);
+    } else if (kind == 7) {
+        lose_data(w, host, host->networks[channel]);
     }
 }
 

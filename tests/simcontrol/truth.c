@@ -133,11 +133,19 @@ void truth_check_bounds(struct world *w)
 
 /* ---- the cluster ---- */
 
-/* Two daemons with a link on a network. */
+/* Two daemons with a connection on a network. */
+static bool connected(const struct world *w, const struct host *a, const struct host *b,
+                      uint32_t network)
+{
+    return a != b && a->daemon && b->daemon && wire_open(w, a->idx, b->idx, network);
+}
+
+/* Two daemons between which data passes. */
 static bool linked(const struct world *w, const struct host *a, const struct host *b,
                    uint32_t network)
 {
-    return a != b && a->daemon && b->daemon && wire_open(w, a->idx, b->idx, network);
+    return connected(w, a, b, network) && wire_data_open(w, a->idx, b->idx, network) &&
+           wire_data_open(w, b->idx, a->idx, network);
 }
 
 /* Numbers the hosts by what can reach what; 0: no daemon. */
@@ -187,8 +195,14 @@ static void check_state(struct world *w, const struct host *at, const struct hos
         for (uint32_t m = 0; m < n->n_members; m++) {
             const struct host *other = &w->hosts[n->members[m]];
             bool expected = linked(w, of, other, of->networks[ch]);
-            bool said = other != of && topology_adjacency(t, id_of(other), name) != NULL;
-            n_links += said;
+            const Motet__Adjacency *a =
+                other == of ? NULL : topology_adjacency(t, id_of(other), name);
+            bool said = a && !a->has_fault;
+            n_links += a != NULL;
+            if (a ? !connected(w, of, other, of->networks[ch])
+                  : connected(w, of, other, of->networks[ch]))
+                world_fail(w, "%s thinks that %s is%s connected with %s on %s", at->name, of->name,
+                           a ? "" : " not", other->name, name);
             if (expected != said)
                 world_fail(w, "%s thinks that %s %s a link to %s on %s", at->name, of->name,
                            said ? "has" : "has not", other->name, name);

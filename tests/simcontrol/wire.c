@@ -18,6 +18,7 @@
 struct cut {
     struct list link;
     uint32_t a, b, network;
+    bool data; /* of the channels' packets alone, from a to b */
 };
 
 struct frame {
@@ -61,8 +62,18 @@ bool wire_open(const struct world *w, uint32_t a, uint32_t b, uint32_t network)
         return false;
     list_foreach(it, &w->cuts) {
         const struct cut *cut = list_entry(it, struct cut, link);
-        if (cut->network == network &&
+        if (cut->network == network && !cut->data &&
             ((cut->a == a && cut->b == b) || (cut->a == b && cut->b == a)))
+            return false;
+    }
+    return true;
+}
+
+bool wire_data_open(const struct world *w, uint32_t a, uint32_t b, uint32_t network)
+{
+    list_foreach(it, &w->cuts) {
+        const struct cut *cut = list_entry(it, struct cut, link);
+        if (cut->network == network && cut->data && cut->a == a && cut->b == b)
             return false;
     }
     return true;
@@ -367,35 +378,52 @@ static void wire_wake_all(struct world *w)
     }
 }
 
-void wire_cut(struct world *w, uint32_t a, uint32_t b, uint32_t network)
+static void wire_add_cut(struct world *w, struct cut made)
 {
     struct cut *cut = malloc(sizeof *cut);
 
     if (!cut)
         abort();
-    *cut = (struct cut){.a = a, .b = b, .network = network};
+    *cut = made;
     list_init(&cut->link);
     list_append(&w->cuts, &cut->link);
+}
+
+void wire_cut(struct world *w, uint32_t a, uint32_t b, uint32_t network)
+{
+    wire_add_cut(w, (struct cut){.a = a, .b = b, .network = network});
+}
+
+void wire_data_cut(struct world *w, uint32_t a, uint32_t b, uint32_t network)
+{
+    wire_add_cut(w, (struct cut){.a = a, .b = b, .network = network, .data = true});
+    daemon_data_changed(w, a, b, network);
+}
+
+static void cut_remove(struct world *w, struct cut *cut)
+{
+    struct cut old = *cut;
+
+    list_remove(&cut->link);
+    free(cut);
+    if (old.data)
+        daemon_data_changed(w, old.a, old.b, old.network);
 }
 
 void wire_heal(struct world *w, uint32_t a, uint32_t b, uint32_t network)
 {
     list_foreach_safe(it, &w->cuts) {
         struct cut *cut = list_entry(it, struct cut, link);
-        if (cut->a != a || cut->b != b || cut->network != network)
-            continue;
-        list_remove(it);
-        free(cut);
+        if (cut->a == a && cut->b == b && cut->network == network)
+            cut_remove(w, cut);
     }
     wire_wake_all(w);
 }
 
 void wire_heal_all(struct world *w)
 {
-    list_foreach_safe(it, &w->cuts) {
-        list_remove(it);
-        free(list_entry(it, struct cut, link));
-    }
+    list_foreach_safe(it, &w->cuts)
+        cut_remove(w, list_entry(it, struct cut, link));
     for (uint32_t i = 0; i < w->n_hosts; i++)
         memset(w->hosts[i].unplugged, 0, sizeof w->hosts[i].unplugged);
     wire_wake_all(w);

@@ -123,6 +123,10 @@ bool wire_open(const struct world *w, uint32_t a, uint32_t b, uint32_t network);
 /* The index of the channel that a host has on a network, or -1. */
 int wire_channel(const struct host *host, uint32_t network);
 void wire_cut(struct world *w, uint32_t a, uint32_t b, uint32_t network);
+/* From a to b the channels' packets do not pass, though control connections do. */
+void wire_data_cut(struct world *w, uint32_t a, uint32_t b, uint32_t network);
+/* Whether they do, if anything does. */
+bool wire_data_open(const struct world *w, uint32_t a, uint32_t b, uint32_t network);
 void wire_heal(struct world *w, uint32_t a, uint32_t b, uint32_t network);
 void wire_heal_all(struct world *w);
 void wire_unplug(struct world *w, struct host *host, uint32_t channel, bool unplugged);
@@ -139,6 +143,8 @@ void daemon_start(struct world *w, struct host *host);
 void daemon_kill(struct world *w, struct host *host);
 /* As SIGTERM: takes no new jobs, ends when those it has are over. */
 void daemon_drain(struct world *w, struct host *host);
+/* Whether packets pass from a to b has changed: the channels of both find out. */
+void daemon_data_changed(struct world *w, uint32_t a, uint32_t b, uint32_t network);
 struct cluster *daemon_cluster(const struct daemon *d);
 struct forwarding *daemon_forwarding(const struct daemon *d);
 struct manager *daemon_manager(const struct daemon *d);
