@@ -30,8 +30,8 @@ enum wire_type {
     WIRE_PROBE = 3, /* asks a neighbour for an echo: whether data passes a link, and how long it
                        takes; payload: struct wire_probe, and anything up to the size to be tried */
     WIRE_ECHO = 4,  /* the answer, always small; payload: struct wire_probe */
-    WIRE_RESET = 5,  /* destination is another incarnation than dst_epoch of a packet said: source
-                        begins the flow again */
+    WIRE_RESET = 5, /* destination is another incarnation than dst_epoch of a packet said: source
+                       begins the flow again */
     WIRE_REFUSE = 6, /* destination does not take packet `seq` now, for rank dst_rank of `job`, and
                       * never will under this number: source sends the number empty (job 0) and the
                       * message again later under another one */

@@ -235,6 +235,28 @@ static int job_prepare(struct jobs *jobs, struct job *job, char *error, size_t s
     return rc;
 }
 
+/* Is the order from a home that has ended, or for a daemon that has? It may have waited long for
+ * its way, with a node in between that still lives; nobody will start or end here what it is about.
+ */
+static bool jobs_launch_is_void(const struct jobs *jobs, const Motet__Launch *launch)
+{
+    const struct job_ops *ops = jobs->setup.ops;
+
+    if (!ops->epoch)
+        return false;
+    uint32_t home = ops->epoch(jobs->setup.ctx, launch->home_node),
+             own = ops->epoch(jobs->setup.ctx, jobs->setup.node_id);
+    if (launch->has_home_epoch && home != 0 && (int32_t)(home - launch->home_epoch) > 0)
+        return true;
+    for (size_t i = 0; i < launch->n_placements; i++) {
+        const Motet__Placement *pl = launch->placements[i];
+        if (pl->has_node_id && pl->node_id == jobs->setup.node_id && pl->has_epoch && own != 0 &&
+            pl->epoch != own)
+            return true;
+    }
+    return false;
+}
+
 void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, uint32_t len,
                     uint64_t now_ns)
 {
@@ -252,6 +274,12 @@ void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, u
         return;
     }
     uint64_t id = launch->job;
+    if (jobs_launch_is_void(jobs, launch)) {
+        log_info("job %016llx was to be started here by a daemon, or on one, that has ended since",
+                 (unsigned long long)id);
+        motet__launch__free_unpacked(launch, NULL);
+        return;
+    }
     struct job *job = start_over_has(&jobs->over, id) ? NULL : calloc(1, sizeof *job);
     if (!job) {
         bool over = start_over_has(&jobs->over, id);

@@ -67,6 +67,8 @@ struct job_ops {
                    uint64_t now_ns);
     /* Whether there is a way to the node now. */
     bool (*reachable)(void *ctx, uint32_t node_id);
+    /* Incarnation of a node's daemon, the own one too, as far as is known; 0: not known. */
+    uint32_t (*epoch)(void *ctx, uint32_t node_id);
     /* A job or a rank came or went: what depends on jobs_networked and jobs_n_running may be out of
      * date. */
     void (*changed)(void *ctx);

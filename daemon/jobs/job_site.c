@@ -63,6 +63,12 @@ static int site_pass_on(void *ctx, uint32_t node_id, uint16_t type, const uint8_
     return mail_send(cluster_mail(site->setup.cluster), node_id, type, body, len, now_ns);
 }
 
+static uint32_t site_epoch(void *ctx, uint32_t node_id)
+{
+    const struct job_site *site = ctx;
+    return cluster_epoch(site->setup.cluster, node_id);
+}
+
 static bool site_reachable(void *ctx, uint32_t node_id)
 {
     struct job_site *site = ctx;
@@ -332,6 +338,7 @@ static void site_client_end(void *ctx, struct client *client)
 const struct job_ops job_site_ops = {.send = site_send,
                                      .pass_on = site_pass_on,
                                      .reachable = site_reachable,
+                                     .epoch = site_epoch,
                                      .changed = site_changed,
                                      .prepare = site_prepare,
                                      .release = site_release,

@@ -31,7 +31,7 @@
 
 struct manager {
     char node_name[64];
-    uint32_t node_id;
+    uint32_t node_id, epoch;
     uint64_t next_id;
     uint64_t grace_ns;
     const struct manager_ops *ops;
@@ -48,6 +48,7 @@ struct manager *manager_new(const char *node_name, uint32_t node_id, uint32_t ep
         return NULL;
     snprintf(manager->node_name, sizeof manager->node_name, "%s", node_name);
     manager->node_id = node_id;
+    manager->epoch = epoch;
     /* Ids of a daemon that was restarted must not meet those of jobs that its peers still end. */
     manager->next_id = (uint64_t)node_id << 32 | (uint32_t)(hash_mix64(epoch) & 0xffff0000u) | 1;
     manager->grace_ns = CLOCK_NS_PER_S;
@@ -267,6 +268,8 @@ static void send_launch(struct manager *manager, struct manager_job *h, gid_t gi
     msg.key.data = (uint8_t *)key;
     msg.key.len = 16;
     msg.home_node = manager->node_id;
+    msg.has_home_epoch = true;
+    msg.home_epoch = manager->epoch;
     msg.n_apps = submit->n_apps;
     msg.apps = submit->apps;
     msg.n_placements = h->placement.n_placements;

@@ -96,6 +96,8 @@ static Motet__Placement *placement_of(struct placement *r, const struct placemen
     pl->node = name;
     pl->has_node_id = true;
     pl->node_id = node->node_id;
+    pl->has_epoch = node->epoch != 0;
+    pl->epoch = node->epoch;
     r->placements[r->n_placements++] = pl;
     return name_networks(pl, node) == 0 ? pl : NULL;
 }
@@ -221,6 +223,7 @@ size_t placement_nodes(const struct topology *topology, uint32_t own_id, const c
     ret_nodes[0] = (struct placement_node){.name = own_name, .node_id = own_id};
     const struct topology_node *own = topology_find(topology, own_id);
     if (own) {
+        ret_nodes[0].epoch = own->state->epoch;
         ret_nodes[0].endpoints = own->state->endpoints;
         ret_nodes[0].n_endpoints = own->state->n_endpoints;
     }
@@ -228,6 +231,7 @@ size_t placement_nodes(const struct topology *topology, uint32_t own_id, const c
         if (t->node_id != own_id && t->reachable && !t->state->draining)
             ret_nodes[n++] = (struct placement_node){.name = t->state->node,
                                                      .node_id = t->node_id,
+                                                     .epoch = t->state->epoch,
                                                      .endpoints = t->state->endpoints,
                                                      .n_endpoints = t->state->n_endpoints};
     qsort(ret_nodes + 1, n - 1, sizeof *ret_nodes, placement_by_name);

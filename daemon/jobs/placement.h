@@ -14,7 +14,7 @@ struct topology;
 /* A node that takes ranks. */
 struct placement_node {
     const char *name;
-    uint32_t node_id;
+    uint32_t node_id, epoch;
     Motet__Endpoint **endpoints; /* its channels, for the names of their networks */
     size_t n_endpoints;
 };

@@ -249,6 +249,11 @@ static int ranks_pass_on(void *ctx, uint32_t node_id, uint16_t type, const uint8
     return mail_send(cluster_mail(daemon_cluster(ctx)), node_id, type, body, len, now_ns);
 }
 
+static uint32_t ranks_epoch(void *ctx, uint32_t node_id)
+{
+    return cluster_epoch(daemon_cluster(ctx), node_id);
+}
+
 static bool ranks_reachable(void *ctx, uint32_t node_id)
 {
     return cluster_reachable(daemon_cluster(ctx), node_id);
@@ -465,6 +470,7 @@ static void ranks_client_end(void *ctx, struct client *p)
 const struct job_ops ranks_ops = {.send = ranks_send,
                                   .pass_on = ranks_pass_on,
                                   .reachable = ranks_reachable,
+                                  .epoch = ranks_epoch,
                                   .changed = ranks_changed,
                                   .prepare = ranks_prepare,
                                   .release = ranks_release,
