@@ -104,7 +104,7 @@ class Binding:
         terms = []
         if p.when:
             other = self.function.parameter(p.when)
-            terms.append('at_root' if other.kind == 'root' else f'{p.when} != MPI_IN_PLACE')
+            terms.append({'root': 'at_root', 'op': f'{p.when} != MPI_NO_OP'}.get(other.kind, f'{p.when} != MPI_IN_PLACE'))
         if self.root and p.kind in SIGNIFICANT and 'at_root' not in terms:
             # The side of the root that MPI_IN_PLACE can stand for has no meaning between two groups.
             side = 'check_is_opposite' if p.when or 'inplace' in p.args else 'check_takes_part'
@@ -317,6 +317,8 @@ class Binding:
             return f'raise_on_comm(o_{self.context.name}, err, function)'
         if self.context and self.context.kind == 'session':
             return f'check_raise_session(o_{self.context.name}, err, function)'
+        if self.context and self.context.kind == 'win':
+            return f'raise_on_win(o_{self.context.name}, err, function)'
         if self.context:
             return 'check_raise_default(err, function)'
         return 'raise_on_comm(err_take_blame(), err, function)'

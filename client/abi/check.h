@@ -24,6 +24,7 @@
 #include "client/process/phase.h"
 #include "client/progress/calls.h"
 #include "client/progress/vci_choose.h"
+#include "client/rma/win.h"
 
 #define CHECK_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define CHECK_UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -11,7 +11,7 @@ A function is one logical line; lines that begin with white space continue it:
         >  <>   output, in and out
         #       the handle itself, not the object behind it
         @name   counts only when `name` says so: at the root where name is a root, unless MPI_IN_PLACE where name is
-                a buffer
+                a buffer, unless MPI_NO_OP where it is an operation
     attributes
         done         implemented: the binding calls mpi_<name in lower case>
         large        has a form with the suffix _c

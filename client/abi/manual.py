@@ -164,7 +164,7 @@ def condition_words(function, p):
     if p.when and function.parameter(p.when).kind == 'root':
         words = '; counts at the root only'
     elif p.when:
-        words = f'; does not count where {p.when} is MPI_IN_PLACE'
+        words = f'; does not count where {p.when} is {"MPI_NO_OP" if function.parameter(p.when).kind == "op" else "MPI_IN_PLACE"}'
     if not p.optional or p.kind == 'info':
         return words
     return words + ('; may be the null handle' if p.kind in HANDLES else '; may be a null pointer')

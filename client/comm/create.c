@@ -3,6 +3,7 @@
 #include "client/comm/create.h"
 
 #include "base/hash.h"
+#include "client/coll/schedule/coll_comm.h"
 #include "client/comm/context.h"
 #include "client/object/err.h"
 #include "client/object/errhandler.h"
@@ -54,6 +55,18 @@ int create_published(uint32_t context_id, const struct comm *parent, struct grou
     if (!err)
         *ret_comm = comm;
     return err;
+}
+
+int create_private(struct comm *comm, struct comm **ret_comm)
+{
+    struct schedule s;
+    uint32_t id = 0;
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    int err = context_agree(&s, &id);
+    int end = schedule_end(&s);
+    if (err || end)
+        return err ? err : end;
+    return create_comm(id, comm, comm->group, NULL, ret_comm);
 }
 
 int create_tag_of(const char *stringtag)

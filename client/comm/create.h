@@ -19,6 +19,10 @@ int create_comm(uint32_t context_id, const struct comm *parent, struct group *gr
 int create_published(uint32_t context_id, const struct comm *parent, struct group *group,
                      struct group *remote_group, struct comm **ret_comm);
 
+/* A communicator of the same processes for the library's own messages: no handle, no attributes, no
+ * hints. Collective. */
+int create_private(struct comm *comm, struct comm **ret_comm);
+
 /* For the creations from groups: a tag for coll_group_tag() that follows from a string, and the
  * last touches. */
 int create_tag_of(const char *stringtag);

@@ -30,6 +30,9 @@ struct engine {
     struct outbox outbox;
     struct match match;
     struct record_set records;
+    /* p2p_set_taker(); NULL: none */
+    bool (*taker)(uint32_t context, int32_t source, int32_t tag, const void *payload,
+                  MPI_Count bytes);
 
     /* What waits for something that comes without a message to it (room in a ring, other grants):
      * peers in `busy_peers` and transfers in the lists of rendezvous.h. While there is any, the

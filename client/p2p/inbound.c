@@ -94,6 +94,10 @@ static void inbound_keep_unexpected(const struct incoming *in)
 
     if (in->kind == MSG_RTS && !announce_split(in->payload, in->len, &rts, &body, &len))
         return;
+    bool (*taker)(uint32_t, int32_t, int32_t, const void *, MPI_Count) = in->engine->taker;
+    if (taker && in->kind == MSG_EAGER &&
+        taker(in->context, in->source, in->tag, in->payload, (MPI_Count)in->len))
+        return;
     struct unexpected *u = malloc(sizeof *u + len);
     if (!u)
         end_no_memory(__func__, "an unexpected message", sizeof *u + len);
@@ -107,6 +111,8 @@ static void inbound_keep_unexpected(const struct incoming *in)
     };
     memcpy(u->payload, body, len);
     engine_add_unexpected(in->engine, u);
+    if (taker && in->kind == MSG_RTS)
+        taker(in->context, in->source, in->tag, NULL, (MPI_Count)rts.bytes);
 }
 
 static void inbound_match(const struct incoming *in)

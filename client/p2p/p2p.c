@@ -61,6 +61,18 @@ static void p2p_idle(struct vci *vci)
 static const struct vci_ops p2p_vci_ops = {
     .poll = p2p_poll, .has_news = p2p_has_news, .impatient = p2p_impatient, .idle = p2p_idle};
 
+/* ---- messages that a layer above takes as they come ---- */
+
+void p2p_set_taker(p2p_taker *taker)
+{
+    vci_here->table[0].engine->taker = taker;
+}
+
+void p2p_taken(uint32_t src_world, uint64_t bytes)
+{
+    peer_owe(peer_get(vci_here->table[0].engine, src_world), bytes);
+}
+
 /* ---- set-up and end ---- */
 
 static int p2p_make_engine(struct vci *vci)

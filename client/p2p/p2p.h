@@ -35,6 +35,18 @@ int p2p_irecv(struct buffer room, struct envelope from, struct request **ret_req
 int p2p_sendrecv(struct buffer message, struct envelope to, struct buffer room,
                  struct envelope from, MPI_Status *status);
 
+/*
+ * Messages that nobody has posted a receive for, in contexts that a layer above keeps to itself
+ * (one-sided communication): it takes them as they come, in the order of their source. Vci 0 only.
+ * `bytes`: of the whole message; payload: valid during the call, NULL of one that was announced,
+ * which is then received as any other. True: taken; of a message with a payload the taker says by
+ * p2p_taken() when it has no more need of the eager allowance.
+ */
+typedef bool p2p_taker(uint32_t context, int32_t source, int32_t tag, const void *payload,
+                       MPI_Count bytes);
+void p2p_set_taker(p2p_taker *taker);
+void p2p_taken(uint32_t src_world, uint64_t bytes);
+
 /* Set-up after job_attach and end before job_detach. 0 or an MPI error class. */
 int p2p_init(void);
 void p2p_deinit(void);

@@ -35,9 +35,6 @@ from harness import inputs, lab, stage  # noqa: E402  pylint: disable=wrong-impo
 
 # What belongs to chapters that come later. Names are module.class.case, as the suite prints them.
 LEFT_OUT = {
-    'one-sided': ['test_rma.*', 'test_rma_nb.*', 'test_win.*', 'test_attributes.TestWinAttr.*', 'test_errhandler.TestErrhandlerWin.*',
-                  'test_exceptions.TestExcWin*', 'test_handle.TestHandleWin.*', 'test_msgspec.TestMessageRMA.*',
-                  'test_subclass.TestMyWin.*', 'test_util_sync.*'],
     'I/O': ['test_io.*', 'test_file.*', 'test_errhandler.TestErrhandlerFile.*', 'test_handle.TestHandleFile.*',
             'test_objmodel.TestObjModel.testSafeFreeCreated', 'test_subclass.TestMyFile.*'],
     'dynamic processes': ['test_spawn.*', 'test_dynproc.*', 'test_util_pool.TestProcessPool.*'],
