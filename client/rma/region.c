@@ -25,11 +25,15 @@ static bool is_attached(const struct win *win, int64_t low, int64_t high)
 {
     uintptr_t start = (uintptr_t)low, end = (uintptr_t)high;
     int i = region_before(win, start);
+    /* Pieces attached one after the other without a gap are one. */
     while (i >= 0 && win->regions[i].n_bytes == 0)
         i--;
-    if (i < 0 || end < start)
+    if (i < 0 || end < start || start - win->regions[i].start > win->regions[i].n_bytes)
         return false;
-    return end - win->regions[i].start <= win->regions[i].n_bytes;
+    uintptr_t reach = win->regions[i].start + win->regions[i].n_bytes;
+    while (reach < end && ++i < win->n_regions && win->regions[i].start <= reach)
+        reach = win->regions[i].start + win->regions[i].n_bytes;
+    return end <= reach;
 }
 
 bool region_has(const struct win *win, const struct pieces *pieces)
