@@ -84,14 +84,12 @@ int hints_take(struct win_hints *hints, const struct info *info, bool created)
 {
     struct win_hints h = *hints;
     long long alignment = (long long)h.alignment;
-    int err = MPI_SUCCESS;
-    if (!created) {
-        err = take_bool(info, "no_locks", &h.no_locks);
-        err = err ? err : take_bool(info, "alloc_shared_noncontig", &h.noncontig);
+    int err = take_bool(info, "no_locks", &h.no_locks);
+    err = err ? err : take_bool(info, "alloc_shared_noncontig", &h.noncontig);
+    err = err ? err : take_ordering(info, &h.ordering);
+    err = err ? err : take_ops(info, &h.same_op_only);
+    if (!created)
         err = err ? err : take_number(info, "mpi_minimum_memory_alignment", true, &alignment);
-        err = err ? err : take_ordering(info, &h.ordering);
-        err = err ? err : take_ops(info, &h.same_op_only);
-    }
     err = err ? err : take_bool(info, "same_size", &h.same_size);
     err = err ? err : take_bool(info, "same_disp_unit", &h.same_disp_unit);
     err = err ? err : take_number(info, "mpi_accumulate_granularity", false, &h.granularity);

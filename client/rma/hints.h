@@ -27,7 +27,7 @@ struct win_hints {
 
 void hints_init(struct win_hints *hints);
 /* Takes over what info has of the keys that are known; MPI_ERR_INFO_VALUE names key and value.
- * `info` may be NULL. created: keys that count only while the window is made are left alone. */
+ * `info` may be NULL. created: the window's memory is there, and lies as it does. */
 int hints_take(struct win_hints *hints, const struct info *info, bool created);
 /* The keys in force as an info object with a handle. */
 int hints_show(const struct win_hints *hints, struct info **ret_info);

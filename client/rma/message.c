@@ -60,7 +60,8 @@ struct link *link_of(struct win *win, int rank)
 struct outgoing {
     struct list link;
     struct request *request;
-    void *chunk; /* data of a message of their own, freed with it */
+    void *chunk;         /* data of a message of their own, freed with it */
+    struct link *reader; /* whose n_reading counts it, or NULL */
     size_t n_bytes;
     _Alignas(16) char bytes[];
 };
@@ -75,6 +76,7 @@ static struct outgoing *outgoing_new(size_t n_bytes)
         m = must_have(malloc(sizeof *m + room), __func__, "a one-sided message", room);
     }
     m->chunk = NULL;
+    m->reader = NULL;
     m->n_bytes = n_bytes;
     list_init(&m->link);
     return m;
@@ -99,6 +101,8 @@ static void outgoing_start(struct outgoing *m, int err, struct request *request)
         outgoing_free(m);
         return;
     }
+    if (m->reader)
+        m->reader->n_reading++;
     m->request = request;
     list_append(&rma_here->outgoing, &m->link);
     rma_here->n_outgoing++;
@@ -136,11 +140,12 @@ void message_send(struct link *link, enum message_tag tag, const struct message_
     message_post(link, tag, m);
 }
 
-void message_send_data(struct link *link, int tag, struct buffer buffer, void *chunk)
+void message_send_data(struct link *link, int tag, struct buffer buffer, void *chunk, bool reads)
 {
     struct request *request = NULL;
     struct outgoing *m = outgoing_new(0);
     m->chunk = chunk;
+    m->reader = reads ? link : NULL;
     int err =
         p2p_isend(buffer, envelope_of(link->win->comm, link->rank, tag, P2P_CONTEXT_PARTITIONED),
                   P2P_STANDARD, &request);
@@ -158,8 +163,14 @@ static int outgoing_poll(void)
         list_remove(&m->link);
         rma_here->n_outgoing--;
         rma_here->n_active--;
+        struct link *reader = m->reader;
         outgoing_free(m);
         n++;
+        if (!reader)
+            continue;
+        reader->n_reading--;
+        message_run(reader);
+        break; /* the list may have changed */
     }
     return n;
 }

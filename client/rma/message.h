@@ -97,6 +97,7 @@ struct link {
     /* As target. */
     struct list held;    /* struct held: requests that wait for their turn */
     uint32_t n_incoming; /* operands that are on their way to their place */
+    uint32_t n_reading;  /* results that are on their way straight out of the window */
     bool exclusive;      /* one of them is of an accumulate: nothing goes on before it is there */
     bool fetching;       /* the first of `held` was announced and is being received */
     bool drawn;          /* the first of `held` is a lock whose ticket is drawn: it waits */
@@ -137,8 +138,9 @@ void message_send(struct link *link, enum message_tag tag, const struct message_
 struct outgoing *message_begin(const struct message_head *head, const struct pieces *pieces,
                                size_t n_bytes, void **ret_data);
 void message_post(struct link *link, enum message_tag tag, struct outgoing *message);
-/* Data of `buffer`, which stays until they have left; `chunk` is freed then (may be NULL). */
-void message_send_data(struct link *link, int tag, struct buffer buffer, void *chunk);
+/* Data of `buffer`, which stays until they have left: `chunk` is freed then (may be NULL). `reads`:
+ * they are in the window, and count in link.n_reading meanwhile. */
+void message_send_data(struct link *link, int tag, struct buffer buffer, void *chunk, bool reads);
 
 /* Begins to take the messages of windows; further calls do nothing. */
 void message_init(void);

@@ -83,6 +83,9 @@ static int find_element(struct operation_call *call)
     if (call->op->user_fn || call->op->user_fn_c)
         return err_set(MPI_ERR_OP, "one-sided operations take predefined operations only");
     call->element = (struct datatype *)(uintptr_t)call->target_type->element;
+    bool any = call->target_count > 0 && call->target_type->size > 0;
+    if (!any)
+        return MPI_SUCCESS;
     if (!call->element && moves)
         call->element = datatype_predefined(MPI_BYTE);
     if (!call->element)
@@ -115,7 +118,7 @@ static int combine(struct buffer origin, struct buffer result, int target, MPI_A
         return too_long(&call, here, "origin", there, "target");
     if (result.type && buffer_size(result) < call.bytes)
         return too_long(&call, call.bytes, "target", buffer_size(result), "result");
-    if (call.bytes % (call.element->size ? call.element->size : 1) != 0)
+    if (call.bytes > 0 && call.bytes % call.element->size != 0)
         return err_set(MPI_ERR_TYPE, "the origin has %lld bytes, no whole number of %s",
                        (long long)here, datatype_name(call.element));
     if (call.nothing)

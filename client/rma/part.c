@@ -205,7 +205,7 @@ static void send_operand(struct part *part)
     if (chunk)
         pack_range(&o->call.origin, part->from, chunk, part->bytes);
     if (chunk) {
-        message_send_data(link, (int)part->id, data, chunk);
+        message_send_data(link, (int)part->id, data, chunk, false);
         return;
     }
     struct request **slot = part->data ? &part->operand : &part->data;

@@ -53,7 +53,8 @@ static void refuse(struct link *link, const struct message_head *head, int error
     bool separate = head->flags & MESSAGE_F_SEPARATE;
     bool result = head->kind == MESSAGE_GET || (head->flags & MESSAGE_F_RESULT);
     if (separate) /* an empty message says it */
-        message_send_data(link, (int)(head->id | MESSAGE_RESULT), buffer_of_bytes(NULL, 0), NULL);
+        message_send_data(link, (int)(head->id | MESSAGE_RESULT), buffer_of_bytes(NULL, 0), NULL,
+                          false);
     else
         answer(link, result ? MESSAGE_RESULT_IS : MESSAGE_REFUSED, head->id, error);
 }
@@ -80,12 +81,13 @@ static void serve_get(struct link *link, const struct message_head *head,
     int tag = (int)(head->id | MESSAGE_RESULT);
     if (pieces->n == 1 && pieces->at[0].count == 1) {
         uintptr_t at = (uintptr_t)place.base + (uintptr_t)pieces->at[0].offset;
-        message_send_data(link, tag, buffer_of_bytes((void *)at, (MPI_Count)head->bytes), NULL);
+        message_send_data(link, tag, buffer_of_bytes((void *)at, (MPI_Count)head->bytes), NULL,
+                          true);
         return;
     }
     void *chunk = chunk_of((size_t)head->bytes);
     apply_get(&place, pieces, chunk);
-    message_send_data(link, tag, buffer_of_bytes(chunk, (MPI_Count)head->bytes), chunk);
+    message_send_data(link, tag, buffer_of_bytes(chunk, (MPI_Count)head->bytes), chunk, false);
 }
 
 static void serve_accumulate(struct link *link, const struct message_head *head,
@@ -105,7 +107,7 @@ static void serve_accumulate(struct link *link, const struct message_head *head,
         void *chunk = chunk_of((size_t)head->bytes);
         apply_accumulate(&place, pieces, op, element, operand, chunk);
         message_send_data(link, (int)(head->id | MESSAGE_RESULT),
-                          buffer_of_bytes(chunk, (MPI_Count)head->bytes), chunk);
+                          buffer_of_bytes(chunk, (MPI_Count)head->bytes), chunk, false);
     }
 }
 
@@ -302,7 +304,8 @@ static bool serve_lock(struct link *link, bool exclusive)
 
 bool serve_request(struct link *link, const struct message_head *head, const void *body, size_t n)
 {
-    bool busy = link->n_incoming > 0;
+    /* Something of its earlier requests still goes into the window, or comes out of it. */
+    bool busy = link->n_incoming > 0 || link->n_reading > 0;
     switch (head->kind) {
     case MESSAGE_PUT:
     case MESSAGE_GET:

@@ -119,7 +119,8 @@ int win_open(int err, struct win *win, struct win **ret_win)
     message_init();
     win->next = win_here->all;
     win_here->all = win;
-    if (wants_helper(win))
+    win->helped = wants_helper(win);
+    if (win->helped)
         async_begin();
     err = agree(win, err);
     if (err)
@@ -136,7 +137,7 @@ void win_destroy(struct win *win)
         at = &(*at)->next;
     if (*at) {
         *at = win->next;
-        if (wants_helper(win))
+        if (win->helped)
             async_end();
     }
     for (int i = 0; win->targets && i < win->comm->size; i++)

@@ -89,6 +89,7 @@ struct win {
 
     struct win_target *targets;  /* [comm->size] */
     bool shared;                 /* other processes load and store this rank's memory */
+    bool helped;                 /* the helper thread serves it: async_begin() was called */
     bool by_messages;            /* some target is reached by messages */
     void *own_memory;            /* of MPI_Win_allocate without a mapping */
     struct win_mapping mapping;  /* the node's memory of this window */
