@@ -408,7 +408,8 @@ static void check_errors(enum flavor flavor)
     CHECK(class_of(code) == MPI_ERR_RANK, "rank outside of the window: %d", code);
     code = MPI_Put(&word, 1, MPI_INT, to, a.base[to] + 60, 1, MPI_INT, a.win);
     CHECK(code == MPI_SUCCESS, "the last element: %d", code);
-    MPI_Win_unlock(to, a.win);
+    code = MPI_Win_unlock(to, a.win);
+    CHECK(code == MPI_SUCCESS, "unlock after the last element: %d", code);
     code = MPI_Win_lock(4711, to, 0, a.win);
     CHECK(class_of(code) == MPI_ERR_LOCKTYPE, "type of lock: %d", code);
     area_free(&a);

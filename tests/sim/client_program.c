@@ -78,7 +78,7 @@ void meeting_round(struct program *p, struct meeting *of, struct rand *plan)
 
 static void round_of(struct program *p, struct meeting *m, struct rand *world_plan)
 {
-    uint64_t kind = program_draw(world_plan, 9);
+    uint64_t kind = program_draw(world_plan, 10);
     bool quiet = program_draw(world_plan, 3) == 0;
 
     if (m->comm == MPI_COMM_NULL)
@@ -89,6 +89,8 @@ static void round_of(struct program *p, struct meeting *m, struct rand *world_pl
         gather_round(p, m);
     } else if (kind == 8) {
         parts_round(p, m);
+    } else if (kind == 9) {
+        windows_round(p, m);
     } else {
         /* Messages are under way while something else happens. */
         struct talk *t = talk_begin(p, m, quiet);

@@ -58,6 +58,9 @@ void talk_end(struct talk *t);
 /* Collectives, blocking and nonblocking. */
 void gather_round(struct program *p, struct meeting *m);
 
+/* One-sided: every accumulate exactly once. */
+void windows_round(struct program *p, struct meeting *m);
+
 /* Partitioned communication around a ring. */
 void parts_round(struct program *p, struct meeting *m);
 
