@@ -281,6 +281,13 @@ bool cluster_draining(const struct cluster *c)
     return c->draining;
 }
 
+bool cluster_needed(const struct cluster *c)
+{
+    const struct topology_node *self = topology_find(c->topology, c->setup.node_id);
+
+    return self && graph_is_needed(&c->graph, self->index);
+}
+
 void cluster_reloaded(struct cluster *c, uint64_t now_ns)
 {
     mail_set_max_bytes(c->mail, (size_t)c->setup.config->mail_bytes);

@@ -74,6 +74,8 @@ void cluster_reloaded(struct cluster *c, uint64_t now_ns);
 /* This node takes no new ranks from now on, and says so. */
 void cluster_drain(struct cluster *c);
 bool cluster_draining(const struct cluster *c);
+/* Whether nodes with jobs reach one another through this one alone. */
+bool cluster_needed(const struct cluster *c);
 /* A job came or went: whether this node has to do with one that spans nodes may have changed. */
 void cluster_note_busy(struct cluster *c);
 

@@ -39,6 +39,7 @@ struct control {
     uint64_t shutdown_ns; /* when the daemon was told to end */
     uint64_t channels_until_ns;
     bool draining_channels;
+    bool forwarding; /* it still runs for others only */
 };
 
 /* ---- cluster ---- */
@@ -348,6 +349,15 @@ static void control_drain(struct node *node, uint64_t now_ns)
             return;
         log_warn("%u jobs here have not ended, ending without them", jobs_count(node->jobs));
         event_base_loopbreak(node->base);
+        return;
+    }
+    /* Jobs of others that have no other way have the same time as those with ranks here. */
+    if (drained_ns < limit_ns && cluster_needed(node->cluster)) {
+        if (!control->forwarding)
+            log_notice("jobs on other nodes have no other way, forwarding for them for %llu ms at "
+                       "most",
+                       (unsigned long long)(limit_ns / CLOCK_NS_PER_MS));
+        control->forwarding = true;
         return;
     }
     /* What this node still forwards and has not had acknowledged goes out first. */

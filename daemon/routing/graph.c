@@ -190,3 +190,45 @@ const struct topology_node *graph_node(const struct graph *g, uint32_t index)
 {
     return index < g->n_nodes ? g->by_index[index] : NULL;
 }
+
+/* Marks what `from` reaches without passing `without`. `todo` has room for all nodes. */
+static void graph_mark(const struct graph *g, uint32_t from, uint32_t without, bool *marks,
+                       uint32_t *todo)
+{
+    uint32_t n = 0;
+
+    marks[from] = true;
+    todo[n++] = from;
+    while (n > 0) {
+        const struct route_node *at = &g->nodes[todo[--n]];
+        for (uint32_t i = 0; i < at->n_edges; i++) {
+            uint32_t to = at->edges[i].to;
+            if (to == without || marks[to])
+                continue;
+            marks[to] = true;
+            todo[n++] = to;
+        }
+    }
+}
+
+bool graph_is_needed(const struct graph *g, uint32_t index)
+{
+    bool *through = calloc(g->n_nodes + 1, sizeof *through),
+         *round = calloc(g->n_nodes + 1, sizeof *round), needed = false;
+    uint32_t *todo = calloc(g->n_nodes + 1, sizeof *todo), first = UINT32_MAX;
+
+    if (through && round && todo && index < g->n_nodes) {
+        graph_mark(g, index, UINT32_MAX, through, todo);
+        for (uint32_t v = 0; v < g->n_nodes; v++) {
+            if (v == index || !through[v] || !g->by_index[v] || !g->by_index[v]->state->busy)
+                continue;
+            if (first == UINT32_MAX)
+                graph_mark(g, first = v, index, round, todo);
+            needed |= !round[v];
+        }
+    }
+    free(through);
+    free(round);
+    free(todo);
+    return needed;
+}

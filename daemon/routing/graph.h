@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/routing/route.h"
@@ -28,5 +29,8 @@ int graph_init(struct graph *g, const struct topology *t);
 void graph_deinit(struct graph *g);
 /* "?" if there is no such network. */
 const char *graph_network(const struct graph *g, uint32_t network);
+/* Whether two nodes that have to do with jobs over several nodes reach one another through this one
+ * alone. */
+bool graph_is_needed(const struct graph *g, uint32_t index);
 /* The node of an index; NULL if there is none. */
 const struct topology_node *graph_node(const struct graph *g, uint32_t index);

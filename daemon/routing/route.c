@@ -13,6 +13,8 @@
 #define WIDE_HOP_NS  60000ull
 /* The piece whose transfer time the wide metric weighs. */
 #define WIDE_PIECE_BYTES (256ull << 10)
+/* What passing on costs in a node that is about to end: more than any way round it. */
+#define LAST_RESORT_NS 10000000000ull
 /* An alternative below this part of the best way's bandwidth would only be waited for: 1/10. */
 #define MIN_SHARE_DIVISOR 10u
 /* Quick ways within a quarter of the best are equal; pairs of nodes are spread over them. */
@@ -108,11 +110,12 @@ static int shortest(const struct route_node *nodes, uint32_t n, uint32_t root, e
     while (heap.n > 0) {
         struct heap_item item = heap_pop(&heap);
         uint32_t at = item.node;
-        if (item.cost > tree->cost[at] || (at != root && !nodes[at].relays))
+        if (item.cost > tree->cost[at])
             continue;
+        uint64_t passing_ns = at != root && !nodes[at].relays ? LAST_RESORT_NS : 0;
         for (uint32_t i = 0; i < nodes[at].n_edges; i++) {
             const struct route_edge *e = &nodes[at].edges[i];
-            uint64_t cost = item.cost + edge_cost(e, metric);
+            uint64_t cost = item.cost + edge_cost(e, metric) + passing_ns;
             if (cost >= tree->cost[e->to])
                 continue;
             tree->cost[e->to] = cost;

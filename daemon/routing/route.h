@@ -35,7 +35,8 @@ struct route_node {
     const struct route_edge *edges;
     uint32_t n_edges;
     uint32_t hash; /* spreads equal choices over pairs of nodes: the node's id */
-    bool relays;   /* may stand in the middle of a way (not draining) */
+    bool relays; /* may stand in the middle of any way; else (draining) only where there is no other
+                  */
 };
 
 struct route_way {

@@ -57,16 +57,23 @@ int report_waits(int fd, const struct report *what)
     json_t *queues = ranks ? report_fetch(fd, "queues", NULL, what->job, true) : NULL;
     json_t *communicators =
         queues ? report_fetch(fd, "communicators", NULL, what->job, true) : NULL;
-    json_t *later = NULL;
+    json_t *links = queues ? report_fetch(fd, "links", NULL, NULL, true) : NULL;
+    json_t *later = NULL, *later_queues = NULL;
     int code = EXIT_FAILED;
 
     if (queues) {
         poll(NULL, 0, LATER_MS);
         later = report_fetch(fd, "ranks", NULL, what->job, true);
+        later_queues = report_fetch(fd, "queues", NULL, what->job, true);
     }
     if (later) {
-        json_t *waits = waits_find(report_data(ranks), report_data(queues),
-                                   report_data(communicators), report_data(later));
+        const struct waits_rows rows = {.ranks = report_data(ranks),
+                                        .queues = report_data(queues),
+                                        .communicators = report_data(communicators),
+                                        .later = report_data(later),
+                                        .later_queues = report_data(later_queues),
+                                        .links = report_data(links)};
+        json_t *waits = waits_find(&rows);
         if (!waits) {
             fputs("motetctl: out of memory\n", stderr);
         } else if (what->job && json_array_size(waits) == 0) {
@@ -83,6 +90,8 @@ int report_waits(int fd, const struct report *what)
     json_decref(queues);
     json_decref(communicators);
     json_decref(later);
+    json_decref(later_queues);
+    json_decref(links);
     return code;
 }
 

@@ -40,6 +40,8 @@ struct snapshot_rank {
     bool in_mpi; /* was seen in a call that waits */
     bool asleep; /* its process used no processor between the two looks */
     bool can_go_on, has_edges;
+    bool moves;  /* a transfer of it went on between the two looks */
+    size_t part; /* ranks of different ones are cut off from one another */
     /* Tarjan's numbers. */
     size_t order, low;
     bool on_stack;
@@ -85,7 +87,8 @@ struct snapshot {
     json_t *findings;
     /* Search for circles. */
     size_t *stack, n_stack, n_order, n_components;
-    bool failed; /* for want of memory something was not looked at */
+    bool blocked; /* some ranks are cut off from others */
+    bool failed;  /* for want of memory something was not looked at */
 };
 
 /* A snapshot of one job from the rows of these subjects; `later`: ranks once more, half a second

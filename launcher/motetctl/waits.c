@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/motetctl/human.h"
+#include "launcher/motetctl/paths.h"
 #include "launcher/motetctl/row.h"
 #include "launcher/motetctl/show.h"
 #include "launcher/motetctl/snapshot.h"
@@ -28,15 +29,19 @@ static void find_who_can_go_on(struct snapshot *p)
          * known what for. */
         rank->can_go_on = rank->mood == MOOD_FREE || rank->mood == MOOD_STOPPED ||
                           rank->mood == MOOD_UNSEEN ||
-                          (rank->mood == MOOD_WAITING && !rank->has_edges);
+                          (rank->mood == MOOD_WAITING && !rank->has_edges) || rank->moves;
         n_free += rank->can_go_on;
     }
     while (changed) {
         changed = false;
         for (size_t i = 0; i < p->n_edges; i++) {
             const struct snapshot_edge *e = &p->edges[i];
+            /* Who waits for a rank that is cut off goes on when the path is back; who waits for
+             * any, perhaps too. */
+            bool waits_for_path =
+                e->to < 0 ? p->blocked : p->ranks[e->from].part != p->ranks[e->to].part;
             if (!p->ranks[e->from].can_go_on &&
-                (e->to < 0 ? n_free > 0 : p->ranks[e->to].can_go_on)) {
+                (waits_for_path || (e->to < 0 ? n_free > 0 : p->ranks[e->to].can_go_on))) {
                 p->ranks[e->from].can_go_on = changed = true;
                 n_free++;
             }
@@ -289,13 +294,18 @@ static void find_circles(struct snapshot *p)
         return;
     for (size_t r = 0; r < p->n_ranks; r++)
         sizes[p->ranks[r].component]++;
+    bool moving = false;
+    for (size_t r = 0; r < p->n_ranks; r++)
+        moving |= p->ranks[r].moves;
     for (size_t i = 0; i < p->n_edges; i++)
         if (p->edges[i].to == (ssize_t)p->edges[i].from)
             sizes[p->ranks[p->edges[i].from].component] = 2; /* waits for itself */
     for (size_t r = 0; r < p->n_ranks; r++) {
         size_t c = p->ranks[r].component;
         in_circle[r] = sizes[c] > 1;
-        if (!in_circle[r] || described[c])
+        /* What only looks like a circle while packets are on their way is none. */
+        bool for_now = p->ranks[r].can_go_on && (p->blocked || moving);
+        if (!in_circle[r] || described[c] || for_now)
             continue;
         described[c] = true;
         describe_circle(p, r, !p->ranks[r].can_go_on);
@@ -351,8 +361,10 @@ static json_t *job_answer(struct snapshot *p)
 }
 
 /* The findings, what is behind the others first. */
-static json_t *waits_look_at(struct snapshot *p)
+static json_t *waits_look_at(struct snapshot *p, const struct waits_rows *rows)
 {
+    paths_find_blocked(p, rows->links);
+    paths_find_moving(p, rows->later_queues);
     find_who_can_go_on(p);
     find_components(p);
     stragglers_in_collectives(p);
@@ -365,22 +377,22 @@ static json_t *waits_look_at(struct snapshot *p)
     return job_answer(p);
 }
 
-json_t *waits_find(const json_t *ranks, const json_t *queues, const json_t *communicators,
-                   const json_t *later)
+json_t *waits_find(const struct waits_rows *rows)
 {
     json_t *answer = json_array(), *seen = json_object();
     const json_t *row;
     size_t i;
 
-    json_array_foreach(ranks, i, row) {
+    json_array_foreach(rows->ranks, i, row) {
         const char *job = row_text(row, "job");
         struct snapshot p;
         if (json_object_get(seen, job))
             continue;
         json_object_set_new(seen, job, json_true());
-        bool failed = snapshot_make(job, ranks, queues, communicators, later, &p) < 0;
+        bool failed =
+            snapshot_make(job, rows->ranks, rows->queues, rows->communicators, rows->later, &p) < 0;
         if (!failed) {
-            json_array_append_new(answer, waits_look_at(&p));
+            json_array_append_new(answer, waits_look_at(&p, rows));
             failed = p.failed;
             snapshot_free(&p);
         }

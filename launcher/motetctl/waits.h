@@ -15,10 +15,16 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* `ranks`, `queues`, `communicators`: the rows of these subjects, of any number of jobs; `later`:
- * the rows of ranks once more, half a second later: who has sent or received meanwhile does not
- * hang. Returns an array of objects, one for each job with ranks; NULL: no memory. */
-json_t *waits_find(const json_t *ranks, const json_t *queues, const json_t *communicators,
-                   const json_t *later);
+/* The rows of these subjects, of any number of jobs. NULL: not known. */
+struct waits_rows {
+    const json_t *ranks, *queues, *communicators;
+    /* ranks and queues once more, half a second later: who has sent or received meanwhile, and what
+     * a transfer has moved, does not hang. */
+    const json_t *later, *later_queues;
+    const json_t *links; /* of the cluster */
+};
+
+/* Returns an array of objects, one for each job with ranks; NULL: no memory. */
+json_t *waits_find(const struct waits_rows *rows);
 /* 0 or -ENOMEM. */
 int waits_show(const json_t *waits, FILE *to);

@@ -61,6 +61,19 @@ def test_a_gateway_without_substitute_comes_back(new_lab, programs):
     check_all_arrived(job, 3)
 
 
+def test_the_only_gateway_is_told_to_end(new_lab, programs):
+    """It forwards for the job that needs it, which has no pause, and ends after it."""
+    lab = new_lab('three-networks')
+    job = start_messages(lab, programs, 'a1', 'c1', 4)
+    daemon = next(node['daemon'] for node in lab.status()['nodes'] if node['name'] == 'gw1')
+    lab.signal('gw1', 'TERM', daemon)
+    check_all_arrived(job, 3)
+    deadline = time.monotonic() + 15
+    while any(pid == daemon for _, pid, _ in lab.processes('gw1')):
+        assert time.monotonic() < deadline, 'the daemon does not end'
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize('silent', [[], ['--silent']], ids=['carrier-lost', 'silent'])
 @pytest.mark.parametrize('network', ['fast', 'slow'])
 def test_cut_of_a_rail(new_lab, programs, network, silent):

@@ -60,11 +60,34 @@ static void test_gateway(void **state)
     assert_int_equal(r[2].quick.n_hops, 2);
     assert_int_equal(r[2].n_wide, 1);
     assert_int_equal(r[2].wide[0].share, 65535);
-    /* A gateway that drains carries nothing any more. */
+    /* A gateway that drains is the way where there is no other, */
     p.nodes[1].relays = false;
     assert_int_equal(route_compute(p.nodes, p.n, 0, r), 0);
     assert_true(r[1].reachable);
-    assert_false(r[2].reachable);
+    assert_true(r[2].reachable);
+    assert_int_equal(r[2].quick.next, 1);
+    assert_int_equal(r[2].wide[0].next, 1);
+}
+
+/* and carries nothing where there is, be it far longer and slower. */
+static void test_round_a_gateway_that_drains(void **state)
+{
+    struct picture p;
+    struct route r[MAX_NODES];
+
+    (void)state;
+    picture_init(&p, 5);
+    join(&p, 0, 1, 0, 50, 1000);
+    join(&p, 1, 4, 1, 50, 1000);
+    join(&p, 0, 2, 2, 90000, 1);
+    join(&p, 2, 3, 3, 90000, 1);
+    join(&p, 3, 4, 4, 90000, 1);
+    p.nodes[1].relays = false;
+    assert_int_equal(route_compute(p.nodes, p.n, 0, r), 0);
+    assert_int_equal(r[4].quick.next, 2);
+    assert_int_equal(r[4].n_wide, 1);
+    assert_int_equal(r[4].wide[0].next, 2);
+    assert_int_equal(r[1].quick.next, 1);
 }
 
 /* Two gateways between 0 and 3 share large traffic half and half; a slow third one gets little, a
@@ -186,9 +209,9 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gateway), cmocka_unit_test(test_two_gateways),
-        cmocka_unit_test(test_rails),   cmocka_unit_test(test_partial_mesh),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_gateway),      cmocka_unit_test(test_round_a_gateway_that_drains),
+        cmocka_unit_test(test_two_gateways), cmocka_unit_test(test_rails),
+        cmocka_unit_test(test_partial_mesh), cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

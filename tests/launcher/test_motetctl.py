@@ -174,7 +174,7 @@ def waits(daemon, ranks, queues, later=None, communicators=()):
 
     def answer(request):
         asked.append(request["get"])
-        data = {"queues": queues, "communicators": list(communicators), "ranks": later if later and asked.count("ranks") > 1 else ranks}
+        data = {"links": [], "queues": queues, "communicators": list(communicators), "ranks": later if later and asked.count("ranks") > 1 else ranks}
         return {"version": 1, "id": request["id"], "ok": True, "data": data[request["get"]]}
 
     d = daemon(answer)

@@ -19,7 +19,7 @@
 #define JOB "4049c22c81710001"
 #define OLD 5000 /* ms: waits for long */
 
-static json_t *ranks, *queues, *communicators, *later, *answer;
+static json_t *ranks, *queues, *communicators, *later, *later_queues, *links, *answer;
 
 /* ---- the rows ---- */
 
@@ -30,6 +30,7 @@ static int begin(void **state)
     queues = json_array();
     communicators = json_array();
     later = json_array();
+    later_queues = links = NULL;
     answer = NULL;
     return 0;
 }
@@ -41,6 +42,8 @@ static int end(void **state)
     json_decref(queues);
     json_decref(communicators);
     json_decref(later);
+    json_decref(later_queues);
+    json_decref(links);
     json_decref(answer);
     memory_until_none = -1;
     return 0;
@@ -111,10 +114,16 @@ static void has_entered(int rank, int count, const char *last)
 
 /* ---- the findings ---- */
 
+static json_t *find(void)
+{
+    const struct waits_rows rows = {ranks, queues, communicators, later, later_queues, links};
+    return waits_find(&rows);
+}
+
 static size_t look(void)
 {
     json_decref(answer);
-    answer = waits_find(ranks, queues, communicators, later);
+    answer = find();
     assert_non_null(answer);
     assert_int_equal(json_array_size(answer), 1);
     return json_array_size(json_object_get(json_array_get(answer, 0), "findings"));
@@ -154,6 +163,52 @@ static void two_for_each_other(void **state)
     assert_int_equal(look(), 1);
     finding_is(0, "deadlock", "rank 0 waits for rank 1 (receive, tag 7), rank 1 waits for rank 0");
     finding_names(0, "[0,1]");
+}
+
+static json_t *link_row(const char *from, const char *to, bool both_ways, const char *fault)
+{
+    return json_pack("{s:s, s:s, s:b, s:s*}", "from", from, "to", to, "both_ways", both_ways,
+                     "fault", fault);
+}
+
+/* Packets between the two do not pass: no deadlock, whatever they wait for. */
+static void two_with_no_way_between(void **state)
+{
+    (void)state;
+    waiting(0);
+    waiting(1);
+    receives(0, 1);
+    receives(1, 0);
+    links = json_array();
+    json_array_append_new(links, link_row("even", "gate", true, NULL));
+    json_array_append_new(links, link_row("gate", "even", true, NULL));
+    json_array_append_new(links, link_row("gate", "odd", false, "no data comes from node odd"));
+    json_array_append_new(links, link_row("odd", "gate", false, NULL));
+    assert_int_equal(look(), 1);
+    finding_is(0, "blocked", "no data comes from node odd; the job goes on when");
+    finding_names(0, "[1]");
+    json_array_remove(links, 2);
+    assert_int_equal(look(), 1);
+    finding_is(0, "blocked", "no way between the nodes even and odd");
+    finding_names(0, "[0,1]");
+    json_array_append_new(links, link_row("odd", "even", true, NULL));
+    assert_int_equal(look(), 1);
+    finding_is(0, "deadlock", "rank 0 waits for rank 1");
+}
+
+/* A large message that takes its time: each waits for the other until it is there. */
+static void two_between_which_bytes_move(void **state)
+{
+    (void)state;
+    waiting(0);
+    waiting(1);
+    entry(0, "rendezvous_in", 1, 7, 0, OLD);
+    entry(1, "rendezvous_out", 0, 7, 0, OLD);
+    assert_int_equal(look(), 1);
+    finding_is(0, "deadlock", "rank 0 waits for rank 1");
+    later_queues = json_deep_copy(queues);
+    json_object_set_new(json_array_get(later_queues, 0), "done_bytes", json_integer(32));
+    assert_int_equal(look(), 0);
 }
 
 static void a_chain_that_ends_in_a_circle(void **state)
@@ -443,13 +498,14 @@ static void rubbish_makes_no_finding(void **state)
                              0, NULL);
     (void)state;
     assert_non_null(odd);
-    json_t *found = waits_find(odd, odd, odd, odd);
+    const struct waits_rows all = {odd, odd, odd, odd, odd, odd}, one = {.ranks = odd};
+    json_t *found = waits_find(&all);
     assert_non_null(found);
     FILE *nowhere = fopen("/dev/null", "w");
     assert_int_equal(waits_show(found, nowhere), 0);
     fclose(nowhere);
     json_decref(found);
-    found = waits_find(odd, NULL, NULL, NULL);
+    found = waits_find(&one);
     assert_non_null(found);
     json_decref(found);
     json_decref(odd);
@@ -509,7 +565,7 @@ static void memory_may_run_out_anywhere(void **state)
     has_entered(4, 1, "MPI_Barrier");
     for (long n = 0; !found; n++) {
         memory_until_none = n;
-        found = waits_find(ranks, queues, communicators, later);
+        found = find();
         memory_until_none = -1;
         n_failed += !found;
         assert_true(n < 1000);
@@ -524,6 +580,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(two_for_each_other),
+        test(two_with_no_way_between),
+        test(two_between_which_bytes_move),
         test(a_chain_that_ends_in_a_circle),
         test(waits_for_itself),
         test(a_way_out_makes_a_circle_no_deadlock),

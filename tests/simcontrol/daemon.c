@@ -119,7 +119,8 @@ static void daemon_on_tick(struct world *w, void *object, uint64_t value)
     cluster_note_busy(d->cluster);
     if (d->drain_since_ns != 0) {
         uint64_t drained_ns = w->now_ns - d->drain_since_ns;
-        if (manager_count(d->manager) == 0 && jobs_count(d->jobs) == 0) {
+        bool needed = drained_ns < DRAIN_LIMITS / 2 && cluster_needed(d->cluster);
+        if (manager_count(d->manager) == 0 && jobs_count(d->jobs) == 0 && !needed) {
             world_say(w, "%s has drained", d->host->name);
             daemon_end(w, d->host);
             return;
