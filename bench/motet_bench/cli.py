@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 
 from . import chart, report, shell, suites, systems
 from .systems import say
@@ -23,6 +24,7 @@ def parse(argv):
     parser.add_argument('--only', action='append', choices=list(suites.SUITES), help='this part only (may be repeated)')
     parser.add_argument('--quick', action='store_true', help='few sizes and two repeats: a first impression in some minutes')
     parser.add_argument('--repeats', type=int, help='turns of each implementation (default 5; with --quick 2)')
+    parser.add_argument('--seed', type=int, default=int(time.time()), help='of the moments of faults (default: from the clock, printed)')
     parser.add_argument('--motet', metavar='PREFIX', help='installation of Motet')
     parser.add_argument('--mpich', metavar='VENV', help='environment that holds MPICH ("no": leave it out)')
     parser.add_argument('--ompi', metavar='VENV', help='environment that holds Open MPI ("no": leave it out)')
@@ -36,6 +38,7 @@ def main(argv=None):
     bench = Bench()
     bench.quick = args.quick
     bench.repeats = args.repeats or (2 if args.quick else 5)
+    bench.seed = args.seed
     bench.with_netpipe = not args.no_netpipe
     bench.table = report.Table()
     facts = report.machine()
@@ -47,11 +50,12 @@ def main(argv=None):
         bench.motet = systems.find_motet(args.motet)
         bench.systems = [bench.motet]
         for name in systems.PEER_PACKAGES:
-            if getattr(args, name) != 'no':
+            # Faults are ours alone.
+            if getattr(args, name) != 'no' and args.only != ['faults']:
                 bench.systems.append(systems.find_peer(name, getattr(args, name)))
         bench.programs = systems.Programs(os.path.join(systems.CACHE, 'programs'), bench.motet)
         with tempfile.TemporaryDirectory(prefix='motet-bench-') as bench.folder:
-            for name in args.only or suites.SUITES:
+            for name in args.only or [name for name in suites.SUITES if name != 'faults']:
                 say(f'{name}: {suites.SUITES[name].__doc__.strip().splitlines()[0]}')
                 try:
                     suites.SUITES[name](bench)
@@ -64,7 +68,8 @@ def main(argv=None):
     except KeyboardInterrupt:
         say('interrupted; what was measured so far:')
     print(report.text_of(bench.table))
-    print(report.goals_text(bench.table))
+    if args.only != ['faults']:
+        print(report.goals_text(bench.table))
     os.makedirs(args.out, exist_ok=True)
     report.write_json(bench.table, os.path.join(args.out, 'results.json'), facts)
     if chart.write_svg(bench.table, os.path.join(args.out, 'results.svg')):

@@ -10,10 +10,10 @@ PORT = 7700
 
 
 class Lab:
-    """Up from construction to `down`. `rate` is a tc rate ("1gbit") of every network, or None. `networks`: their nodes by name; `rates`: those of
-    single networks."""
+    """Up from construction to `down`. `rate` is a tc rate ("1gbit") of every network, or None. `networks`: their nodes by name; `rates`,
+    `providers`: those of single networks (default: as all, and tcp)."""
 
-    def __init__(self, motet, folder, rate=None, networks=None, rates=None):
+    def __init__(self, motet, folder, rate=None, networks=None, rates=None, providers=None):
         networks = networks or {'lan': ['n1', 'n2']}
         self.network = next(iter(networks))  # the first, or only one
         self.nodes = list(dict.fromkeys(node for nodes in networks.values() for node in nodes))
@@ -24,7 +24,7 @@ class Lab:
         file = os.path.join(folder, f'{self.name}.lab')
         with open(file, 'w', encoding='ascii') as out:
             for network, nodes in networks.items():
-                out.write(f'[network {network}]\nprovider = tcp\nnodes = {" ".join(nodes)}\n')
+                out.write(f'[network {network}]\nprovider = {(providers or {}).get(network, "tcp")}\nnodes = {" ".join(nodes)}\n')
                 if (rates or {}).get(network, rate):
                     out.write(f'rate = {(rates or {}).get(network, rate)}\n')
         shell.run([self.motet_lab, 'up', '--name', self.name, '--watch', os.getpid(), file], 120)
@@ -47,6 +47,10 @@ class Lab:
 
     def run(self, node, words, timeout_s=120.0, env=None):
         return shell.run(self.words(node, words), timeout_s, env)
+
+    def order(self, *words):
+        """What motet-lab itself does: cut, heal, kill, start, wait."""
+        return shell.run([self.motet_lab, words[0], '--name', self.name, *words[1:]], 60)
 
     def congestion(self):
         return self.run('n1', ['cat', '/proc/sys/net/ipv4/tcp_congestion_control'])[0].strip()

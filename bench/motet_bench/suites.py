@@ -8,7 +8,7 @@ import glob
 import os
 import time
 
-from . import borders, shell
+from . import borders, faults, shell
 from .lab import Lab
 from .systems import say
 
@@ -215,4 +215,4 @@ def in_lab(path, lab):
     return False
 
 
-SUITES = {'node': node, 'net': net, 'coll': coll, 'borders': borders.borders, 'wait': wait, 'start': start}
+SUITES = {'node': node, 'net': net, 'coll': coll, 'borders': borders.borders, 'wait': wait, 'start': start, 'faults': faults.faults}
