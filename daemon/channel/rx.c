@@ -96,6 +96,16 @@ static void rx_local(struct rx *rx, uint32_t block)
         count_add(&rx->port->count, COUNT_DROP_NODE, 1);
         goto done;
     }
+    if (h->type == WIRE_PROBE || h->type == WIRE_ECHO) {
+        /* Between the two ends of a link, whose incarnations its secret names. The hop table has
+         * none for a node that was given up, and only the probes can show that it is back. */
+        rx->links->n_household++;
+        if (h->type == WIRE_PROBE)
+            link_on_probe(rx->links, h);
+        else
+            link_on_echo(rx->links, h);
+        goto done;
+    }
     if (h->src_epoch == 0 ||
         h->src_epoch !=
             atomic_load_explicit(&rx->port->hops->entries[slot].epoch, memory_order_relaxed) ||
@@ -137,12 +147,7 @@ static void rx_local(struct rx *rx, uint32_t block)
             backlog_on_word(rx->backlog, h);
         break;
     case WIRE_PROBE:
-        rx->links->n_household++;
-        link_on_probe(rx->links, h);
-        break;
     case WIRE_ECHO:
-        rx->links->n_household++;
-        link_on_echo(rx->links, h);
         break;
     }
 done:
