@@ -117,15 +117,19 @@ static bool chain_plan(struct schedule *s, struct node_groups *groups,
     for (int i = 0; i < n_nodes; i++)
         n_items += n_segments(blocks->n[i], segment);
     f->items = schedule_temp(s, (size_t)n_items * sizeof(struct item));
+    if (!f->items)
+        return false;
     for (int i = 0; i < f->n_edges; i++) {
         struct edge *e = &f->edges[i];
         e->in = schedule_temp(s, (2 * (size_t)n_items + WINDOW) * sizeof(int));
+        if (!e->in)
+            return false;
         e->out = e->in + n_items;
         e->sent = e->out + n_items;
-        for (int k = 0; e->in && k < WINDOW; k++)
+        for (int k = 0; k < WINDOW; k++)
             e->sent[k] = -1;
     }
-    for (int i = 0; !s->broken && i < n_nodes; i++) {
+    for (int i = 0; i < n_nodes; i++) {
         int node = sorted[i];
         for (MPI_Count k = 0; k < n_segments(blocks->n[node], segment); k++) {
             MPI_Count left = blocks->n[node] - k * segment;

@@ -233,7 +233,8 @@ static bool inter_pack(struct schedule *s, const struct blocks *recv, struct pac
                           .at = schedule_temp(s, (size_t)n * sizeof(MPI_Count))};
     if (!k->sources)
         schedule_no_memory(s);
-    if (s->broken || !find_places(s, k->sources, s->view.comm->remote_group, &k->places))
+    if (!k->sources || !k->at ||
+        !find_places(s, k->sources, s->view.comm->remote_group, &k->places))
         return false;
     for (int place = 0; place < k->places.n; place++) {
         for (int i = 0; i < n; i++) {
@@ -294,7 +295,9 @@ void inter_allgather(struct schedule *s, struct buffer send, const struct blocks
         !find_tops(s, places.job_node[places.of_node[own->node_of[s->view.rank]]], &tops))
         return;
     struct stream *streams = schedule_temp(s, (size_t)k.places.n * sizeof(struct stream));
-    for (int place = 0; streams && place < k.places.n; place++)
+    if (!streams)
+        return;
+    for (int place = 0; place < k.places.n; place++)
         if (!open_stream(s, recv, &k, place, &streams[place]))
             return;
     if (buffer_size(send) > 0)
