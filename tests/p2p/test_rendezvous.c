@@ -97,6 +97,40 @@ static void test_budget(void **state)
     wire_check_quiet();
 }
 
+/* Who finds no budget left waits behind those that wait already. */
+static void test_longest_wait_is_first(void **state)
+{
+    enum { N = 6, EACH = 2 << 20 };
+    static unsigned char out[EACH], in[N][EACH];
+    struct request *sends[N], *recvs[N];
+    const struct rendezvous *r = &wire_protocols(1)->rendezvous;
+    int first = N, next;
+
+    (void)state;
+    wire_fill(out, EACH, 1);
+    wire_hold(true);
+    for (int i = 0; i < N; i++) {
+        recvs[i] = wire_irecv(1, 0, i, in[i], EACH);
+        sends[i] = wire_isend(0, 1, i, out, EACH);
+        wire_deliver(wire_packet(0, 1, 0));
+        if (first == N && !list_empty(&r->backlog))
+            first = i;
+    }
+    assert_true(first < N - 2);
+    next = first;
+    list_foreach(it, &r->backlog)
+        assert_ptr_equal(&list_entry(it, struct transfer, link)->base, recvs[next++]);
+    assert_int_equal(next, N);
+    wire_hold(false);
+    wire_settle();
+    for (int i = 0; i < N; i++) {
+        wire_finish(0, sends[i], MPI_STATUS_IGNORE);
+        wire_finish(1, recvs[i], MPI_STATUS_IGNORE);
+        assert_memory_equal(in[i], out, EACH);
+    }
+    wire_check_quiet();
+}
+
 /* No grant goes further than 1 MiB beyond what has come, nor beyond the end, and the next one comes
  * when half of it has arrived. */
 static void test_grants(void **state)
@@ -444,6 +478,8 @@ int main(void)
         NODE(test_lengths),
         APART(test_budget),
         NODE(test_budget),
+        APART(test_longest_wait_is_first),
+        NODE(test_longest_wait_is_first),
         APART(test_grants),
         APART(test_record),
         APART(test_late_packets),
