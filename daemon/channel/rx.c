@@ -75,7 +75,9 @@ static bool rx_data(struct rx *rx, uint32_t slot, const struct wire_header *h, u
 /* Gives a received block to another channel of this node. */
 static void rx_give(struct rx *rx, uint32_t to, uint32_t block)
 {
-    if (!handover_push(hub_give(rx->port->hub, rx->port->idx, to), block | HANDOVER_BIT,
+    enum wire_class cls = wire_class(port_header(rx->port, block));
+
+    if (!handover_push(hub_give(rx->port->hub, rx->port->idx, to, cls), block | HANDOVER_BIT,
                        rx->port->fenced)) {
         count_add(&rx->port->count, COUNT_DROP_QUEUE, 1);
         port_block_done(rx->port, block, 0);

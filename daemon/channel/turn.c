@@ -56,7 +56,21 @@ static uint32_t turn_net(struct turn *t)
     return (uint32_t)n - t->links.n_household;
 }
 
-/* What other channels of the node gave, and blocks that come home from them. */
+static uint32_t turn_take_given(struct turn *t, struct handover *give)
+{
+    uint32_t value, n = 0;
+
+    for (; n < GIVEN_PER_TURN && handover_pop(give, &value); n++) {
+        if (value & HANDOVER_BIT)
+            rx_given(&t->rx, value & HANDOVER_BLOCK_MASK);
+        else
+            relay_given(&t->relay, value & HANDOVER_BLOCK_MASK);
+    }
+    return n;
+}
+
+/* What other channels of the node gave, the quick ones first, and blocks that come home from them.
+ */
 static uint32_t turn_given(struct turn *t)
 {
     struct port *port = &t->port;
@@ -68,14 +82,11 @@ static uint32_t turn_given(struct turn *t)
         struct handover *back = hub_back(port->hub, from, port->idx);
         for (; handover_pop(back, &value); n++)
             port_block_done(port, value & HANDOVER_BLOCK_MASK, value & HANDOVER_BIT ? -EIO : 0);
-        struct handover *give = hub_give(port->hub, from, port->idx);
-        for (uint32_t i = 0; i < GIVEN_PER_TURN && handover_pop(give, &value); i++, n++) {
-            if (value & HANDOVER_BIT)
-                rx_given(&t->rx, value & HANDOVER_BLOCK_MASK);
-            else
-                relay_given(&t->relay, value & HANDOVER_BLOCK_MASK);
-        }
     }
+    for (int cls = 0; cls < WIRE_CLASSES; cls++)
+        for (uint32_t from = 0; from < port->n_channels; from++)
+            if (from != port->idx)
+                n += turn_take_given(t, hub_give(port->hub, from, port->idx, (enum wire_class)cls));
     return n;
 }
 
@@ -244,8 +255,10 @@ bool turn_has_work(const struct turn *t)
     if (atomic_load_explicit(&port->hops->generation, memory_order_acquire) != t->generation)
         return true;
     for (uint32_t from = 0; from < port->n_channels; from++)
-        if (from != port->idx && (!handover_empty(hub_back(port->hub, from, port->idx)) ||
-                                  !handover_empty(hub_give(port->hub, from, port->idx))))
+        if (from != port->idx &&
+            (!handover_empty(hub_back(port->hub, from, port->idx)) ||
+             !handover_empty(hub_give(port->hub, from, port->idx, WIRE_QUICK)) ||
+             !handover_empty(hub_give(port->hub, from, port->idx, WIRE_BULK))))
             return true;
     return false;
 }

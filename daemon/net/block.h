@@ -44,6 +44,7 @@ struct block_held {
     _Alignas(64) uint32_t next; /* in a queue of blocks */
     uint32_t len;               /* bytes of header and payload, or of the records in it */
     uint16_t slot;              /* neighbour it is being sent to */
+    uint8_t cls;                /* enum wire_class: the queues by which it is being sent */
 };
 
 /* Set once; only what the pointers lead to changes. */

@@ -39,6 +39,21 @@ static inline void block_queue_push_front(struct block_queue *q, const struct ar
     q->head = block;
 }
 
+/* Appends all that is in another queue, which is empty afterwards. */
+static inline void block_queue_join(struct block_queue *q, const struct arena *arena,
+                                    struct block_queue *other)
+{
+    if (other->n == 0)
+        return;
+    if (q->n == 0)
+        q->head = other->head;
+    else
+        arena->held[q->tail].next = other->head;
+    q->tail = other->tail;
+    q->n += other->n;
+    *other = (struct block_queue){0};
+}
+
 /* BLOCK_NONE when it is empty. */
 static inline uint32_t block_queue_pop(struct block_queue *q, const struct arena *arena)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Handover rings: between two channels of a node. They carry block indices with two bits of
- * meaning. There are two per ordered pair: `give` hands a packet over, `back` brings a block home
- * to its owner. `back` has a place for every block of the owner and so never fills; a full `give`
- * ring drops the packet, as a network would.
+ * meaning. There are three per ordered pair: two `give` rings hand packets over, one for each
+ * class, the quick one looked at first; `back` brings a block home to its owner. `back` has a place
+ * for every block of the owner and so never fills; a full `give` ring drops the packet, as a
+ * network would.
  */
 #pragma once
 

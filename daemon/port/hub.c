@@ -39,22 +39,25 @@ int hub_new(const struct hub_config *config, struct hub **ret_hub)
         hub->wake[i].event_fd = -1;
 
     uint32_t back_entries = hub_power_of_two(n_blocks);
-    hub->give = aligned_alloc(64, (size_t)n * n * sizeof *hub->give);
+    size_t give_bytes = (size_t)n * n * WIRE_CLASSES * sizeof *hub->give;
+    hub->give = aligned_alloc(64, give_bytes);
     hub->back = aligned_alloc(64, (size_t)n * n * sizeof *hub->back);
-    hub->handover_entries =
-        calloc((size_t)n * n * (back_entries + GIVE_ENTRIES), sizeof *hub->handover_entries);
+    hub->handover_entries = calloc((size_t)n * n * (back_entries + WIRE_CLASSES * GIVE_ENTRIES),
+                                   sizeof *hub->handover_entries);
     hub->rx_owner =
         calloc((size_t)HOP_MAX_NODES * HOP_MAX_CHANNELS * WIRE_CLASSES, sizeof *hub->rx_owner);
     int rc = -ENOMEM;
     if (!hub->give || !hub->back || !hub->handover_entries || !hub->rx_owner)
         goto fail;
-    memset(hub->give, 0, (size_t)n * n * sizeof *hub->give);
+    memset(hub->give, 0, give_bytes);
     memset(hub->back, 0, (size_t)n * n * sizeof *hub->back);
     uint32_t *entries = hub->handover_entries;
-    for (uint32_t i = 0; i < n * n; i++) {
+    for (uint32_t i = 0; i < n * n * WIRE_CLASSES; i++) {
         hub->give[i].mask = GIVE_ENTRIES - 1;
         hub->give[i].entries = entries;
         entries += GIVE_ENTRIES;
+    }
+    for (uint32_t i = 0; i < n * n; i++) {
         hub->back[i].mask = back_entries - 1;
         hub->back[i].entries = entries;
         entries += back_entries;

@@ -32,7 +32,8 @@ struct hub {
     struct hub_config config;
     struct arena arena;
     uint32_t blocks_per_channel;
-    struct handover *give, *back; /* [from * n_channels + to]: see hub_give, hub_back */
+    struct handover *give; /* [(from * n_channels + to) * WIRE_CLASSES + class]: see hub_give */
+    struct handover *back; /* [from * n_channels + to]: see hub_back */
     uint32_t *handover_entries;
     /* [(slot * HOP_MAX_CHANNELS + flow channel) * WIRE_CLASSES + class]: channel + 1 that receives
      * this flow; any channel, once each */
@@ -45,10 +46,12 @@ struct hub {
 int hub_new(const struct hub_config *config, struct hub **ret_hub);
 void hub_free(struct hub *hub);
 
-/* The ring by which one channel gives packets to another, and that by which blocks go home. */
-static inline struct handover *hub_give(const struct hub *hub, uint32_t from, uint32_t to)
+/* The ring by which one channel gives packets of a class to another, and that by which blocks go
+ * home. */
+static inline struct handover *hub_give(const struct hub *hub, uint32_t from, uint32_t to,
+                                        enum wire_class cls)
 {
-    return &hub->give[from * hub->config.n_channels + to];
+    return &hub->give[(from * hub->config.n_channels + to) * WIRE_CLASSES + cls];
 }
 
 static inline struct handover *hub_back(const struct hub *hub, uint32_t from, uint32_t to)

@@ -7,11 +7,16 @@
 
 #include "base/log.h"
 
-/* Packets given to the driver for one neighbour at once; the rest waits in the link's queue, where
- * it can be taken back. */
+/* Packets of one class given to the driver for one neighbour at once; the rest waits in the link's
+ * queue, where it can be taken back. */
 #define LINK_DRIVER_MAX 64u
-#define RETRY_NS        (5 * CLOCK_NS_PER_MS)
-#define FLUSH_PER_LINK  64u
+/* Bytes of bulk likewise: as much as a driver passes on in one call, and 2 ms of 1 Gbit/s for what
+ * the driver cannot put in front of it. */
+#define LINK_DRIVER_BYTES (256u << 10)
+/* While bulk waits, one packet of it goes after so many bytes of quick ones. */
+#define LINK_QUICK_RUN (64u << 10)
+#define RETRY_NS       (5 * CLOCK_NS_PER_MS)
+#define FLUSH_PER_LINK 64u
 /* Between probes of a link over which packets go: a fault is found within this time and that which
  * pulse.h takes to decide. */
 #define TRAFFIC_EVERY_NS (250 * CLOCK_NS_PER_MS)
@@ -83,9 +88,11 @@ static void link_wake_pulse(struct links *links, struct link *link)
 static bool link_try(struct links *links, struct link *link, uint32_t block)
 {
     struct port *port = links->port;
+    struct link_out *out = &link->out[port->arena->held[block].cls];
     uint32_t len = port->arena->held[block].len;
 
-    if (link->n_driver >= LINK_DRIVER_MAX || link->retry_ns > links->port->now_ns)
+    if (out->n_driver >= LINK_DRIVER_MAX || link->retry_ns > links->port->now_ns ||
+        (out == &link->out[WIRE_BULK] && out->driver_bytes >= LINK_DRIVER_BYTES))
         return false;
     int rc = links->port->driver->send(links->port->net, link->peer, block, len);
     if (rc == -EAGAIN)
@@ -96,6 +103,9 @@ static bool link_try(struct links *links, struct link *link, uint32_t block)
         return true;
     }
     link->moved_ns = links->port->now_ns;
+    link->quick_run = out == &link->out[WIRE_QUICK] && link->out[WIRE_BULK].queue.n > 0
+                          ? link->quick_run + len
+                          : 0;
     link->packets++;
     link->bytes += len;
     if (link->n_since++ == 0)
@@ -103,27 +113,61 @@ static bool link_try(struct links *links, struct link *link, uint32_t block)
     link->n_large_since += len >= LARGE_BYTES;
     count_add(&links->port->count, COUNT_PACKETS_OUT, 1);
     count_add(&links->port->count, COUNT_BYTES_OUT, len);
-    if (rc == NET_E_DONE)
+    if (rc == NET_E_DONE) {
         port_block_done(links->port, block, 0);
-    else
-        link->n_driver++;
+    } else {
+        out->n_driver++;
+        out->driver_bytes += len;
+    }
     return true;
+}
+
+/* Has bulk waited for enough quick packets? */
+static bool link_owes_bulk(const struct link *link)
+{
+    return link->out[WIRE_BULK].queue.n > 0 && link->quick_run >= LINK_QUICK_RUN;
 }
 
 void link_send(struct links *links, struct link *link, uint32_t block)
 {
-    links->port->arena->held[block].slot = link->slot;
+    const struct arena *arena = links->port->arena;
+    struct block_held *held = &arena->held[block];
+    enum wire_class cls = wire_class(port_header(links->port, block));
+    struct link_out *out = &link->out[cls];
+
+    held->slot = link->slot;
+    held->cls = (uint8_t)cls;
     if (links->port->net_lost || !link_is_alive(link)) {
         port_block_done(links->port, block, -ENETDOWN);
         return;
     }
-    if (link->queue.n == 0 && link_try(links, link, block))
+    bool in_front = cls == WIRE_QUICK ? !link_owes_bulk(link) : link->out[WIRE_QUICK].queue.n == 0;
+    if (out->queue.n == 0 && in_front && link_try(links, link, block))
         return;
-    if (link->queue.n == 0 && link->n_driver == 0)
+    if (!link_has_queue(link) && link_n_driver(link) == 0)
         link->moved_ns = links->port->now_ns;
-    if (link->queue.n == 0)
+    if (!link_has_queue(link))
         list_append(&links->busy, &link->busy);
-    block_queue_push(&link->queue, links->port->arena, block);
+    block_queue_push(&out->queue, arena, block);
+    out->queue_bytes += held->len;
+}
+
+/* Lets the first packet of this class go. False: it stays, or there is none. */
+static bool link_flush_one(struct links *links, struct link *link, enum wire_class cls)
+{
+    const struct arena *arena = links->port->arena;
+    struct link_out *out = &link->out[cls];
+    uint32_t block = block_queue_pop(&out->queue, arena);
+
+    if (block == BLOCK_NONE)
+        return false;
+    uint32_t len = arena->held[block].len;
+    if (!link_try(links, link, block)) {
+        block_queue_push_front(&out->queue, arena, block);
+        return false;
+    }
+    out->queue_bytes -= len;
+    return true;
 }
 
 uint32_t link_flush(struct links *links)
@@ -132,15 +176,14 @@ uint32_t link_flush(struct links *links)
 
     list_foreach_safe(it, &links->busy) {
         struct link *link = list_entry(it, struct link, busy);
-        for (uint32_t i = 0; i < FLUSH_PER_LINK && link->queue.n > 0; i++) {
-            uint32_t block = block_queue_pop(&link->queue, links->port->arena);
-            if (!link_try(links, link, block)) {
-                block_queue_push_front(&link->queue, links->port->arena, block);
+        for (uint32_t i = 0; i < FLUSH_PER_LINK; i++) {
+            enum wire_class first = link_owes_bulk(link) ? WIRE_BULK : WIRE_QUICK;
+            if (!link_flush_one(links, link, first) &&
+                !link_flush_one(links, link, first == WIRE_BULK ? WIRE_QUICK : WIRE_BULK))
                 break;
-            }
             n++;
         }
-        if (link->queue.n == 0)
+        if (!link_has_queue(link))
             list_remove(&link->busy);
     }
     return n;
@@ -157,10 +200,16 @@ void link_on_peer_down(struct links *links, uint32_t peer, int error)
 
 void link_on_sent(struct links *links, uint32_t block, int error)
 {
-    struct link *link = &links->table[links->port->arena->held[block].slot];
+    const struct block_held *held = &links->port->arena->held[block];
+    struct link *link = &links->table[held->slot];
+    struct link_out *out = &link->out[held->cls];
 
-    if (link->n_driver > 0)
-        link->n_driver--;
+    if (out->n_driver > 0) {
+        out->n_driver--;
+        out->driver_bytes -= held->len < out->driver_bytes ? held->len : out->driver_bytes;
+    }
+    if (out->n_driver == 0)
+        out->driver_bytes = 0;
     link->moved_ns = links->port->now_ns;
     if (link->n_disowned > 0)
         link->n_disowned--;
@@ -201,7 +250,7 @@ void link_add(struct links *links, const struct cmd_link *at)
     if (slot == 0 || slot >= HOP_MAX_NODES || len > NET_ADDRESS_BYTES || port->net_lost)
         return;
     struct link *link = &links->table[slot];
-    assert(!link->up && link->queue.n == 0);
+    assert(!link->up && !link_has_queue(link));
     uint32_t peer;
     int rc = link_set_seal(links, link, at);
     if (rc == 0)
@@ -220,7 +269,9 @@ void link_add(struct links *links, const struct cmd_link *at)
     link->up = true;
     link->slot = (uint16_t)slot;
     link->peer = peer;
-    link->n_driver = link->n_disowned = 0;
+    memset(link->out, 0, sizeof link->out);
+    link->quick_run = 0;
+    link->n_disowned = 0;
     link->retry_ns = 0;
     link->rtt_us = 0;
     link->n_since = link->n_large_since = 0;
@@ -259,8 +310,7 @@ struct block_queue link_remove(struct links *links, uint32_t slot)
     list_remove(&link->node);
     list_remove(&link->busy);
     links->port->driver->peer_remove(links->port->net, link->peer);
-    waiting = link->queue;
-    link->queue = (struct block_queue){0};
+    waiting = link_take_queue(links, link);
     link->pulse = (struct pulse){.due_ns = UINT64_MAX};
     struct count_link row = {
         .slot = slot, .packets = link->packets, .bytes = link->bytes, .errors = link->errors};
@@ -268,11 +318,14 @@ struct block_queue link_remove(struct links *links, uint32_t slot)
     return waiting;
 }
 
-struct block_queue link_take_queue(struct link *link)
+struct block_queue link_take_queue(struct links *links, struct link *link)
 {
-    struct block_queue waiting = link->queue;
+    struct block_queue waiting = {0};
 
-    link->queue = (struct block_queue){0};
+    for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++) {
+        block_queue_join(&waiting, links->port->arena, &link->out[cls].queue);
+        link->out[cls].queue_bytes = 0;
+    }
     list_remove(&link->busy);
     link->fell = false;
     return waiting;
@@ -284,7 +337,7 @@ void link_renew(struct links *links, struct link *link)
 
     link->renew = false;
     link->retry_ns = 0;
-    link->n_disowned = link->n_driver;
+    link->n_disowned = link_n_driver(link);
     port->driver->peer_remove(port->net, link->peer);
     int rc = port->driver->peer_add(port->net, link->address, link->address_len, &link->seal,
                                     &link->peer);
@@ -307,8 +360,12 @@ static int link_send_probe(struct links *links, struct link *link, enum wire_typ
     uint32_t n_payload = n_bytes - (uint32_t)sizeof(struct wire_header);
     memset(payload, 0, n_payload);
     memcpy(payload, probe, sizeof *probe);
+    /* By the way that messages of its size take. */
+    enum wire_class cls = port_class(port, n_payload);
+    port_header(port, block)->flow_class = (uint8_t)cls;
     port_note_seal(port, block, n_payload);
     port->arena->held[block].slot = link->slot;
+    port->arena->held[block].cls = (uint8_t)cls;
     int rc = port->driver->send(port->net, link->peer, block, n_bytes);
     if (rc < 0) {
         if (rc != -EAGAIN)
@@ -320,10 +377,12 @@ static int link_send_probe(struct links *links, struct link *link, enum wire_typ
     link->bytes += n_bytes;
     count_add(&port->count, COUNT_PACKETS_OUT, 1);
     count_add(&port->count, COUNT_BYTES_OUT, n_bytes);
-    if (rc == NET_E_DONE)
+    if (rc == NET_E_DONE) {
         port_block_done(port, block, 0);
-    else
-        link->n_driver++;
+    } else {
+        link->out[cls].n_driver++;
+        link->out[cls].driver_bytes += n_bytes;
+    }
     return 0;
 }
 
@@ -366,7 +425,7 @@ static bool link_moves(const struct links *links, const struct link *link)
 {
     const struct port *port = links->port;
 
-    if ((link->queue.n > 0 || link->n_driver > 0) && link->moved_ns > link->pulse.asked_ns)
+    if ((link_has_queue(link) || link_n_driver(link) > 0) && link->moved_ns > link->pulse.asked_ns)
         return true;
     return port->driver->moving && port->driver->moving(port->net, link->peer);
 }
@@ -383,7 +442,7 @@ static void link_step(struct links *links, struct link *link, bool needed)
     if (p->asked_ns != 0 && link_moves(links, link))
         pulse_on_progress(p, links->port->now_ns);
     uint32_t todo = pulse_step(p, &use, links->port->now_ns);
-    if (p->verdict != LINK_ALIVE && (link->queue.n > 0 || link->told == LINK_ALIVE))
+    if (p->verdict != LINK_ALIVE && (link_has_queue(link) || link->told == LINK_ALIVE))
         link->fell = links->mend = true;
     if (todo & PULSE_RENEW)
         link->renew = links->mend = true;
@@ -492,8 +551,8 @@ uint32_t link_snapshot(const struct links *links)
         struct count_link row = {
             .slot = link->slot,
             .up = 1,
-            .queued = link->queue.n,
-            .in_driver = link->n_driver,
+            .queued = link->out[WIRE_QUICK].queue.n + link->out[WIRE_BULK].queue.n,
+            .in_driver = link_n_driver(link),
             .rtt_us = link->rtt_us,
             .packets = link->packets,
             .bytes = link->bytes,
@@ -502,7 +561,7 @@ uint32_t link_snapshot(const struct links *links)
             .verdict = link->pulse.verdict,
         };
         count_row_write(&links->rows[link->slot], &row, sizeof row);
-        n_queued += link->queue.n;
+        n_queued += row.queued;
     }
     return n_queued;
 }

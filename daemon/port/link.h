@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links: this channel's neighbours, the queue of blocks towards each, and the probes that tell
- * whether data passes (pulse.h) and how long it takes. A link exists from CMD_ADD_LINK to
+ * Links: this channel's neighbours, the queues of blocks towards each, and the probes that tell
+ * whether data passes (pulse.h) and how long it takes. Quick packets go in front of bulk ones, and
+ * the driver holds little bulk at once, so that a quick packet never stands behind much of it;
+ * while bulk waits it gets its share all the same. A link exists from CMD_ADD_LINK to
  * CMD_REMOVE_LINK, and carries packets while it is alive; control is told when that changes.
  * Belongs to the channel's thread.
  */
@@ -12,6 +14,14 @@
 #include "daemon/port/port.h"
 #include "daemon/port/pulse.h"
 
+/* Packets of one class on their way to a neighbour. */
+struct link_out {
+    struct block_queue queue; /* waiting for the driver */
+    uint64_t queue_bytes;
+    uint32_t n_driver; /* given to it, not yet back */
+    uint64_t driver_bytes;
+};
+
 /* A neighbour on this channel's network. */
 struct link {
     struct list busy; /* in links.busy while something is queued */
@@ -19,10 +29,11 @@ struct link {
     bool up;
     uint16_t slot;
     uint16_t address_len;
-    uint32_t peer;                   /* the driver's */
-    struct block_queue queue;        /* waiting for the driver */
-    uint32_t n_driver;               /* given to it, not yet back */
-    uint32_t n_disowned;             /* of those, given to a connection that was given up since */
+    uint32_t peer; /* the driver's */
+    struct link_out out[WIRE_CLASSES];
+    uint64_t quick_run;              /* bytes of quick packets sent since bulk began to wait */
+    uint32_t n_disowned;             /* of those with the driver, given to a connection that was
+                                        given up since */
     uint64_t retry_ns;               /* nothing is sent before */
     uint64_t moved_ns;               /* when the driver last took or finished something */
     uint32_t n_since, n_large_since; /* packets, large ones, since the last probe */
@@ -69,7 +80,7 @@ void link_add(struct links *links, const struct cmd_link *at);
 /* Removes it, if it is there; returns what waited for it. */
 struct block_queue link_remove(struct links *links, uint32_t slot);
 /* Takes what waits for it. */
-struct block_queue link_take_queue(struct link *link);
+struct block_queue link_take_queue(struct links *links, struct link *link);
 /* Gives up the connection to it and makes a new one; what the driver had comes back. */
 void link_renew(struct links *links, struct link *link);
 
@@ -77,6 +88,18 @@ void link_renew(struct links *links, struct link *link);
 void link_send(struct links *links, struct link *link, uint32_t block);
 /* Lets queued blocks go; returns how many went. */
 uint32_t link_flush(struct links *links);
+
+/* Packets with the driver, of both classes. */
+static inline uint32_t link_n_driver(const struct link *link)
+{
+    return link->out[WIRE_QUICK].n_driver + link->out[WIRE_BULK].n_driver;
+}
+
+/* Do packets of either class wait for the driver? */
+static inline bool link_has_queue(const struct link *link)
+{
+    return link->out[WIRE_QUICK].queue.n > 0 || link->out[WIRE_BULK].queue.n > 0;
+}
 
 /* The driver is done with a block. */
 void link_on_sent(struct links *links, uint32_t block, int error);

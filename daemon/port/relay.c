@@ -7,6 +7,17 @@
 #include "base/log.h"
 #include "daemon/port/way.h"
 
+/* Of a packet, as the limit of a queue counts them: larger ones count for several. */
+#define RELAY_PACKET_BYTES 16384u
+
+static bool relay_is_full(const struct relay *relay, const struct link *link, enum wire_class cls)
+{
+    const struct link_out *out = &link->out[cls];
+
+    return out->queue.n >= relay->queue_max ||
+           out->queue_bytes >= (uint64_t)relay->queue_max * RELAY_PACKET_BYTES;
+}
+
 /* Hands the packet on. 0, or the counter that says why not. */
 static uint32_t relay_try(struct relay *relay, uint32_t block, uint32_t len)
 {
@@ -18,8 +29,9 @@ static uint32_t relay_try(struct relay *relay, uint32_t block, uint32_t len)
         return COUNT_DROP_NODE;
     if (h->hops_left <= 1)
         return COUNT_DROP_HOPS;
-    /* This block is needed for receiving. */
-    if (port->n_posted < port->n_receives / 4 && port->pool.n_free == 0)
+    /* This block is needed for receiving: bulk gives way first. */
+    enum wire_class cls = wire_class(h);
+    if (port->n_posted < port->n_receives / (cls == WIRE_QUICK ? 8 : 4) && port->pool.n_free == 0)
         return COUNT_DROP_QUEUE;
     uint32_t count = h->seq;
     hop_word way = way_choose(relay->links, slot, len, &count, false);
@@ -28,7 +40,7 @@ static uint32_t relay_try(struct relay *relay, uint32_t block, uint32_t len)
     h->hops_left--;
     wire_seal(h);
     if (hop_channel(way) == port->idx &&
-        relay->links->table[hop_next_slot(way)].queue.n >= relay->queue_max)
+        relay_is_full(relay, &relay->links->table[hop_next_slot(way)], cls))
         return COUNT_DROP_QUEUE;
     return way_send(relay->links, way, block) ? 0 : COUNT_DROP_QUEUE;
 }
@@ -52,8 +64,10 @@ void relay_given(struct relay *relay, uint32_t block)
     struct port *port = relay->links->port;
     struct link *link = &relay->links->table[port->arena->held[block].slot];
 
-    if (link_is_alive(link) && link->queue.n >= relay->queue_max &&
-        port_header(port, block)->src_node != port->node_id) {
+    const struct wire_header *h = port_header(port, block);
+
+    if (link_is_alive(link) && relay_is_full(relay, link, wire_class(h)) &&
+        h->src_node != port->node_id) {
         count_add(&port->count, COUNT_DROP_QUEUE, 1);
         port_block_done(port, block, -ENOBUFS);
         return;
@@ -101,7 +115,7 @@ void relay_mend(struct relay *relay)
     list_foreach_safe(it, &links->up) {
         struct link *link = list_entry(it, struct link, node);
         if (link->fell)
-            relay_redirect(relay, link_take_queue(link));
+            relay_redirect(relay, link_take_queue(links, link));
         if (link->renew)
             link_renew(links, link);
     }

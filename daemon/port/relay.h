@@ -11,7 +11,8 @@
 
 struct relay {
     struct links *links;
-    uint32_t queue_max; /* packets waiting for one neighbour before forwarded ones are dropped */
+    uint32_t queue_max; /* packets of a class waiting for one neighbour before forwarded ones are
+                           dropped; of 16 KiB, if they are larger */
 };
 
 /* A received packet for another node. Takes the block. */

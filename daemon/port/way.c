@@ -4,7 +4,8 @@
 /* Packets of up to this payload take the quick way, others the wide ones. */
 #define WAY_SMALL_BYTES 4096u
 /* A queue this long is a sign of congestion. */
-#define WAY_MARK 64u
+#define WAY_MARK       64u
+#define WAY_MARK_BYTES (1u << 20)
 
 static bool way_usable(const struct links *links, hop_word way)
 {
@@ -73,8 +74,10 @@ hop_word way_choose(const struct links *links, uint32_t slot, uint32_t len, uint
 
 void way_send_here(struct links *links, struct link *link, uint32_t block)
 {
-    if (link->queue.n >= WAY_MARK) {
-        struct wire_header *h = port_header(links->port, block);
+    struct wire_header *h = port_header(links->port, block);
+    const struct link_out *out = &link->out[wire_class(h)];
+
+    if (out->queue.n >= WAY_MARK || out->queue_bytes >= WAY_MARK_BYTES) {
         if (!(h->flags & WIRE_F_CONGESTED)) {
             h->flags |= WIRE_F_CONGESTED;
             wire_seal(h);
@@ -94,7 +97,8 @@ bool way_send(struct links *links, hop_word way, uint32_t block)
         return true;
     }
     port->arena->held[block].slot = hop_next_slot(way);
-    if (!handover_push(hub_give(port->hub, port->idx, channel), block, port->fenced))
+    enum wire_class cls = wire_class(port_header(port, block));
+    if (!handover_push(hub_give(port->hub, port->idx, channel, cls), block, port->fenced))
         return false;
     count_add(&links->port->count, COUNT_HANDED, 1);
     hub_wake(port->hub, channel);

@@ -104,6 +104,7 @@ uint32_t parts_packet(struct parts *p, enum block_use use, uint32_t src, uint32_
         .version = WIRE_VERSION,
         .type = WIRE_DATA,
         .hops_left = WIRE_MAX_HOPS,
+        .flow_class = WIRE_BULK,
         .src_node = PARTS_NODE + src,
         .dst_node = PARTS_NODE + dst,
         .src_epoch = PARTS_EPOCH,

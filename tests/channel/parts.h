@@ -37,7 +37,7 @@ void parts_add_link(struct parts *p);
 struct cmd_link parts_link(const struct parts *p, uint32_t slot, const void *address, uint16_t len);
 /* All ways to the node of this slot: a small one, then large ones. */
 void parts_set_ways(struct parts *p, uint32_t slot, hop_word quick, hop_word wide0, hop_word wide1);
-/* A data packet from node `src` to node `dst` in a block of the port; sealed. */
+/* A bulk data packet from node `src` to node `dst` in a block of the port; sealed. */
 uint32_t parts_packet(struct parts *p, enum block_use use, uint32_t src, uint32_t dst,
                       uint32_t payload_bytes);
 /* Time passes; what the driver is done with comes home. */

@@ -236,8 +236,8 @@ static void test_link_queue(void **state)
         relay_forward(&p->relay, parts_packet(p, BLOCK_RECEIVE, 2, 3, 1000),
                       sizeof(struct wire_header) + 1000);
     }
-    assert_int_equal(p->links.table[1].queue.n, p->relay.queue_max);
-    assert_int_equal(p->links.table[1].n_driver + p->relay.queue_max + 1, n);
+    assert_int_equal(p->links.table[1].out[WIRE_BULK].queue.n, p->relay.queue_max);
+    assert_int_equal(p->links.table[1].out[WIRE_BULK].n_driver + p->relay.queue_max + 1, n);
     uint32_t block = parts_packet(p, BLOCK_RECEIVE, 2, 3, 0);
     p->port.arena->held[block].slot = 1;
     relay_given(&p->relay, block);
@@ -248,12 +248,12 @@ static void test_link_queue(void **state)
         relay_given(&p->relay, block);
         assert_int_equal(port_header(&p->port, block)->flags & WIRE_F_CONGESTED,
                          n >= 64 ? WIRE_F_CONGESTED : 0);
-        assert_int_equal(p->links.table[1].queue.n, n + 1);
+        assert_int_equal(p->links.table[1].out[WIRE_BULK].queue.n, n + 1);
     }
     assert_true(n > 65);
     assert_int_equal(counted(COUNT_CONGESTED), n - 64);
     relay_remove_link(&p->relay, 1);
-    assert_int_equal(p->links.table[1].queue.n, 0);
+    assert_int_equal(p->links.table[1].out[WIRE_BULK].queue.n, 0);
     assert_true(list_empty(&p->links.busy));
     assert_int_equal(p->port.pool.n_use[BLOCK_NOTE], 0);
     parts_step(p, CLOCK_NS_PER_S);
@@ -277,8 +277,9 @@ static void test_link_order(void **state)
         port_header(&p->port, block)->seq = i;
         link_send(&p->links, &p->links.table[1], block);
     }
-    assert_int_equal(p->links.table[1].queue.n + p->links.table[1].n_driver, 60);
-    assert_true(p->links.table[1].queue.n > 2);
+    assert_int_equal(
+        p->links.table[1].out[WIRE_BULK].queue.n + p->links.table[1].out[WIRE_BULK].n_driver, 60);
+    assert_true(p->links.table[1].out[WIRE_BULK].queue.n > 2);
     /* In vain: the connection is full. */
     for (int i = 0; i < 5; i++)
         assert_int_equal(link_flush(&p->links), 0);
@@ -292,6 +293,86 @@ static void test_link_order(void **state)
     assert_int_equal(p->port.pool.n_use[BLOCK_NOTE], 0);
     assert_int_equal(counted(COUNT_PACKETS_OUT), 60);
     assert_int_equal(link_snapshot(&p->links), 0);
+}
+
+static void send_to_neighbour(enum wire_class cls, uint32_t number)
+{
+    uint32_t block = parts_packet(p, BLOCK_NOTE, 0, 1, 500);
+
+    port_header(&p->port, block)->flow_class = (uint8_t)cls;
+    port_header(&p->port, block)->seq = number;
+    link_send(&p->links, &p->links.table[1], block);
+}
+
+/* What waits for the driver goes quick ones first; what the driver has stays in front. */
+static void test_quick_in_front(void **state)
+{
+    struct wire_header h;
+    uint32_t next[WIRE_CLASSES] = {0};
+    const struct link_out *out = p->links.table[1].out;
+
+    (void)state;
+    parts_add_link(p);
+    for (uint32_t i = 0; i < 80; i++)
+        send_to_neighbour(WIRE_BULK, i);
+    uint32_t ahead = out[WIRE_BULK].n_driver;
+    assert_true(ahead < 60);
+    assert_int_equal(out[WIRE_BULK].driver_bytes, ahead * (500 + sizeof h));
+    assert_int_equal(out[WIRE_BULK].queue_bytes, (80 - ahead) * (500 + sizeof h));
+    for (uint32_t i = 0; i < 20; i++)
+        send_to_neighbour(WIRE_QUICK, i);
+    for (int i = 0; i < 200; i++) {
+        link_flush(&p->links);
+        while (parts_far_receive(p, &h)) {
+            assert_int_equal(h.seq, next[h.flow_class]++);
+            if (h.flow_class == WIRE_BULK && h.seq >= ahead)
+                assert_int_equal(next[WIRE_QUICK], 20);
+        }
+        parts_step(p, 10000);
+    }
+    assert_int_equal(next[WIRE_QUICK], 20);
+    assert_int_equal(next[WIRE_BULK], 80);
+    assert_int_equal(out[WIRE_BULK].driver_bytes + out[WIRE_QUICK].driver_bytes, 0);
+    assert_int_equal(out[WIRE_BULK].queue_bytes + out[WIRE_QUICK].queue_bytes, 0);
+}
+
+/* Quick packets without end leave bulk its share. */
+static void test_bulk_is_not_starved(void **state)
+{
+    struct wire_header h;
+    uint32_t n[WIRE_CLASSES] = {0}, sent[WIRE_CLASSES] = {0};
+    const struct link_out *out = p->links.table[1].out;
+
+    (void)state;
+    parts_add_link(p);
+    while (n[WIRE_QUICK] < 2000) {
+        while (out[WIRE_BULK].queue.n < 10)
+            send_to_neighbour(WIRE_BULK, sent[WIRE_BULK]++);
+        while (out[WIRE_QUICK].queue.n < 50)
+            send_to_neighbour(WIRE_QUICK, sent[WIRE_QUICK]++);
+        parts_step(p, 10000);
+        link_flush(&p->links);
+        while (parts_far_receive(p, &h))
+            assert_int_equal(h.seq, n[h.flow_class]++);
+    }
+    /* Some went before there was a queue. */
+    uint32_t share = 2000 * (500 + (uint32_t)sizeof h) / (64 << 10);
+    assert_in_range(n[WIRE_BULK], share, share + 60);
+}
+
+/* Bulk that the driver has not finished is bounded by bytes, too. */
+static void test_driver_gets_little_bulk(void **state)
+{
+    (void)state;
+    parts_add_link(p);
+    p->links.table[1].out[WIRE_BULK].driver_bytes = 256 << 10;
+    send_to_neighbour(WIRE_BULK, 0);
+    send_to_neighbour(WIRE_QUICK, 0);
+    assert_int_equal(p->links.table[1].out[WIRE_BULK].n_driver, 0);
+    assert_int_equal(p->links.table[1].out[WIRE_BULK].queue.n, 1);
+    assert_int_equal(p->links.table[1].out[WIRE_QUICK].queue.n, 0);
+    p->links.table[1].out[WIRE_BULK].driver_bytes = (256 << 10) - 1;
+    assert_int_equal(link_flush(&p->links), 1);
 }
 
 static bool next_event(enum event_type type, struct cmd_event *ret)
@@ -313,13 +394,13 @@ static void test_link_mend(void **state)
     net_sim_cut(p->network, p->far_address, true);
     for (int i = 0; i < 60; i++)
         link_send(&p->links, link, parts_packet(p, BLOCK_NOTE, 0, 1, 500));
-    assert_true(link->n_driver > 0 && link->queue.n > 0);
-    uint32_t n_driver = link->n_driver;
+    assert_true(link->out[WIRE_BULK].n_driver > 0 && link->out[WIRE_BULK].queue.n > 0);
+    uint32_t n_driver = link->out[WIRE_BULK].n_driver;
     link->pulse.verdict = LINK_SILENT;
     link->fell = link->renew = p->links.mend = true;
     relay_mend(&p->relay);
     assert_false(link->fell || link->renew || p->links.mend);
-    assert_int_equal(link->queue.n, 0);
+    assert_int_equal(link->out[WIRE_BULK].queue.n, 0);
     assert_true(list_empty(&p->links.busy));
     assert_int_equal(p->port.pool.n_use[BLOCK_NOTE], n_driver);
     link_send(&p->links, link, parts_packet(p, BLOCK_NOTE, 0, 1, 8));
@@ -328,7 +409,7 @@ static void test_link_mend(void **state)
     parts_step(p, CLOCK_NS_PER_S);
     assert_int_equal(p->port.pool.n_use[BLOCK_NOTE], 0);
     assert_int_equal(link->errors, 0);
-    assert_int_equal(link->n_driver, 0);
+    assert_int_equal(link->out[WIRE_BULK].n_driver, 0);
 }
 
 static void add_at(uint32_t slot, const void *address, uint16_t len)
@@ -539,6 +620,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_relay, setup, teardown),
         cmocka_unit_test_setup_teardown(test_relay_hops, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link_queue, setup_stream, teardown),
+        cmocka_unit_test_setup_teardown(test_quick_in_front, setup_stream, teardown),
+        cmocka_unit_test_setup_teardown(test_bulk_is_not_starved, setup_stream, teardown),
+        cmocka_unit_test_setup_teardown(test_driver_gets_little_bulk, setup_stream, teardown),
         cmocka_unit_test_setup_teardown(test_link_order, setup_stream, teardown),
         cmocka_unit_test_setup_teardown(test_link_mend, setup_stream, teardown),
         cmocka_unit_test_setup_teardown(test_link_addresses, setup, teardown),
