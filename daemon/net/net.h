@@ -91,8 +91,9 @@ struct net_driver {
     /* Forgets a peer. Blocks being sent to it come back as NET_FAILED, soon or when the network
      * lets go of them. */
     void (*peer_remove)(struct net *net, uint32_t peer);
-    /* Sends the first len bytes of a block. 0 (an event follows), NET_E_DONE, -EAGAIN (later), or
-     * another negative errno. */
+    /* Sends the first len bytes of a block. `cls` in the block's holder's half is its class: a
+     * driver may keep the classes apart, and lets quick blocks overtake bulk ones where it can. 0
+     * (an event follows), NET_E_DONE, -EAGAIN (later), or another negative errno. */
     int (*send)(struct net *net, uint32_t peer, uint32_t block, uint32_t len);
     /* Gives a block to receive into. 0, -EAGAIN when the driver holds enough, or another negative
      * errno. */

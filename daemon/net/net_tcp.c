@@ -27,17 +27,19 @@
 #include "daemon/net/net_tcp.h"
 #include "daemon/net/tcp.h"
 
-#define PEERS_MAX 8192u
+#define PEERS_MAX (8192u * WIRE_CLASSES)
 /* Connections whose other end nobody knows (yet), and how long they may stay so. */
-#define STRANGERS_MAX 128u
+#define STRANGERS_MAX 256u
 #define STRANGER_NS   (5 * CLOCK_NS_PER_S)
 /* Up to so many sockets are read without asking; beyond, one look at all of them is cheaper. */
-#define ACTIVE_MAX 4u
+#define ACTIVE_MAX 6u
 /* Polls without a byte after which a socket is not read without asking any more. */
 #define QUIET_POLLS 2000u
 /* Polls between two looks at all sockets while some are read without asking. */
 #define SKIP_POLLS 16u
 #define READY_MAX  16
+/* Of the events of a poll so many are left for bulk. */
+#define BULK_EVENTS(max) ((max) / 4)
 /* The peer with the higher address waits so long for the other one to connect. */
 #define COURTESY_NS    (100 * CLOCK_NS_PER_MS)
 #define BACKOFF_MIN_MS 10u
@@ -91,7 +93,10 @@ static void tcp_activate(struct net *net, struct tcp_conn *c)
     c->n_quiet = 0;
     if (!list_empty(&c->active) || c->dead)
         return;
-    list_append(&net->active, &c->active);
+    if (c->cls == WIRE_QUICK)
+        list_prepend(&net->active, &c->active);
+    else
+        list_append(&net->active, &c->active);
     net->n_active++;
 }
 
@@ -130,8 +135,9 @@ static void tcp_conn_close(struct net *net, struct tcp_conn *c)
     if (c->block != BLOCK_NONE)
         net->posted[net->n_posted++] = c->block;
     c->block = BLOCK_NONE;
-    if (net->stage_conn == c)
-        net->stage_conn = NULL;
+    for (int cls = 0; cls < WIRE_CLASSES; cls++)
+        if (net->stages[cls].conn == c)
+            net->stages[cls].conn = NULL;
     net->n_strangers -= c->peer == TCP_PEER_NONE;
     /* Events of this poll may still point at it. */
     list_remove(&c->node);
@@ -220,6 +226,7 @@ static int tcp_peer_connect(struct net *net, uint32_t idx)
         close(fd);
         return rc < 0 ? rc : -ENOMEM;
     }
+    c->cls = p->cls;
     tcp_use_conn(net, p, c);
     return 0;
 }
@@ -251,6 +258,7 @@ static void tcp_claim(struct net *net, struct tcp_conn *c, uint32_t idx)
 
     net->n_strangers -= c->peer == TCP_PEER_NONE;
     c->peer = idx;
+    c->cls = p->cls;
     tcp_ask_for(net, c, EPOLLIN);
     tcp_activate(net, c);
     if (!p->conn || p->conn->connecting) {
@@ -258,6 +266,14 @@ static void tcp_claim(struct net *net, struct tcp_conn *c, uint32_t idx)
         tcp_use_conn(net, p, c);
         tcp_peer_flush(net, p);
     }
+}
+
+/* Is this peer who says hello here? */
+static bool tcp_is_from(const struct tcp_peer *p, const struct tcp_hello *hello)
+{
+    return p->used && le32toh(hello->cls) == p->cls &&
+           le32toh(hello->address_len) == p->address_len &&
+           memcmp(p->address, hello->address, p->address_len) == 0;
 }
 
 int tcp_greeted(struct net *net, struct tcp_conn *c)
@@ -270,10 +286,14 @@ int tcp_greeted(struct net *net, struct tcp_conn *c)
                  net->text, version, TCP_VERSION);
         return -EPROTO;
     }
+    if (le32toh(c->hello.cls) >= WIRE_CLASSES) {
+        log_warn("tcp %s: connection closed: there is no class %u of packets", net->text,
+                 le32toh(c->hello.cls));
+        return -EPROTO;
+    }
     c->greeted = true;
     if (c->peer != TCP_PEER_NONE) {
-        const struct tcp_peer *p = &net->peers[c->peer];
-        if (p->address_len == len && memcmp(p->address, c->hello.address, len) == 0) {
+        if (tcp_is_from(&net->peers[c->peer], &c->hello)) {
             net->peers[c->peer].backoff_ms = 0;
             return 0;
         }
@@ -281,9 +301,8 @@ int tcp_greeted(struct net *net, struct tcp_conn *c)
         return -EPROTO;
     }
     for (uint32_t i = 0; i < net->n_peers; i++) {
-        struct tcp_peer *p = &net->peers[i];
-        if (p->used && p->address_len == len && memcmp(p->address, c->hello.address, len) == 0) {
-            p->backoff_ms = 0;
+        if (tcp_is_from(&net->peers[i], &c->hello)) {
+            net->peers[i].backoff_ms = 0;
             tcp_claim(net, c, i);
             return 0;
         }
@@ -324,7 +343,8 @@ static void tcp_close(struct net *net)
         close(net->listen_fd);
     if (net->epoll_fd >= 0)
         close(net->epoll_fd);
-    free(net->stage);
+    for (int cls = 0; cls < WIRE_CLASSES; cls++)
+        free(net->stages[cls].bytes);
     free(net->slots);
     free(net->posted);
     free(net->peers);
@@ -395,10 +415,14 @@ static int tcp_open(const struct net_config *config, const struct arena *arena,
     net->slots = calloc(arena->n_blocks, sizeof *net->slots);
     net->posted = calloc(arena->n_blocks, sizeof *net->posted);
     net->peers = calloc(PEERS_MAX, sizeof *net->peers);
-    net->stage = malloc(tcp_stream_stage_bytes(config->max_bytes));
+    bool staged = true;
+    for (int cls = 0; cls < WIRE_CLASSES; cls++) {
+        net->stages[cls].bytes = malloc(tcp_stream_stage_bytes(config->max_bytes));
+        staged &= net->stages[cls].bytes != NULL;
+    }
     if (net->epoll_fd < 0)
         rc = -errno;
-    else if (net->slots && net->posted && net->peers && net->stage)
+    else if (net->slots && net->posted && net->peers && staged)
         rc = tcp_open_socket(net, config, &what);
     if (rc < 0) {
         const char *interface = config->interface ? config->interface : "loopback";
@@ -432,6 +456,23 @@ static int tcp_address(struct net *net, void *buf, size_t *len)
     return 0;
 }
 
+/* Half of a peer: that of one class. */
+static void tcp_class_add(struct net *net, uint32_t idx, const void *address, size_t len)
+{
+    struct tcp_peer *p = &net->peers[idx];
+
+    *p = (struct tcp_peer){
+        .used = true, .cls = (uint8_t)(idx % WIRE_CLASSES), .address_len = (uint16_t)len};
+    list_init(&p->dirty);
+    memcpy(p->address, address, len);
+    tcp_await(net, p, memcmp(net->address, address, len) < 0 ? 0 : COURTESY_NS);
+    list_foreach_safe(it, &net->conns) {
+        struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
+        if (c->peer == TCP_PEER_NONE && c->greeted && tcp_is_from(p, &c->hello))
+            tcp_claim(net, c, idx);
+    }
+}
+
 static int tcp_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
                         uint32_t *ret_peer)
 {
@@ -443,27 +484,18 @@ static int tcp_peer_add(struct net *net, const void *address, size_t len, struct
     if (len != net->address_len || len < sizeof to->sa_family || to->sa_family != own->sa_family)
         return -EAFNOSUPPORT;
     while (idx < net->n_peers && net->peers[idx].used)
-        idx++;
+        idx += WIRE_CLASSES;
     if (idx == PEERS_MAX)
         return -ENOSPC;
     if (idx == net->n_peers)
-        net->n_peers++;
-    struct tcp_peer *p = &net->peers[idx];
-    *p = (struct tcp_peer){.used = true, .address_len = (uint16_t)len};
-    list_init(&p->dirty);
-    memcpy(p->address, address, len);
-    *ret_peer = idx;
-    tcp_await(net, p, memcmp(net->address, address, len) < 0 ? 0 : COURTESY_NS);
-    list_foreach_safe(it, &net->conns) {
-        struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
-        if (c->peer == TCP_PEER_NONE && c->greeted && le32toh(c->hello.address_len) == len &&
-            memcmp(c->hello.address, address, len) == 0)
-            tcp_claim(net, c, idx);
-    }
+        net->n_peers += WIRE_CLASSES;
+    for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++)
+        tcp_class_add(net, idx + cls, address, len);
+    *ret_peer = idx / WIRE_CLASSES;
     return 0;
 }
 
-static void tcp_peer_remove(struct net *net, uint32_t peer)
+static void tcp_class_remove(struct net *net, uint32_t peer)
 {
     struct tcp_peer *p = &net->peers[peer];
 
@@ -480,9 +512,15 @@ static void tcp_peer_remove(struct net *net, uint32_t peer)
     *p = (struct tcp_peer){0};
 }
 
+static void tcp_peer_remove(struct net *net, uint32_t peer)
+{
+    for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++)
+        tcp_class_remove(net, peer * WIRE_CLASSES + cls);
+}
+
 static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len)
 {
-    struct tcp_peer *p = &net->peers[peer];
+    struct tcp_peer *p = &net->peers[peer * WIRE_CLASSES + net->arena->held[block].cls];
     struct tcp_slot *s = &net->slots[block];
     struct tcp_conn *c = p->conn;
     long went = 0;
@@ -515,9 +553,14 @@ static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len
 
 static bool tcp_moving(struct net *net, uint32_t peer)
 {
-    struct tcp_peer *p = &net->peers[peer];
+    bool moving = false;
 
-    return p->conn && !p->conn->connecting && tcp_stream_moving(p->conn, &p->confirmed_bytes);
+    for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++) {
+        struct tcp_peer *p = &net->peers[peer * WIRE_CLASSES + cls];
+        if (p->conn && !p->conn->connecting)
+            moving |= tcp_stream_moving(p->conn, &p->confirmed_bytes);
+    }
+    return moving;
 }
 
 static int tcp_post(struct net *net, uint32_t block)
@@ -581,7 +624,7 @@ static void tcp_report(struct net *net, struct tcp_events *events)
         if (p->down == 0)
             continue;
         events->at[events->n++] =
-            (struct net_event){.kind = NET_PEER_DOWN, .peer = i, .error = p->down};
+            (struct net_event){.kind = NET_PEER_DOWN, .peer = i / WIRE_CLASSES, .error = p->down};
         p->down = 0;
         net->n_down--;
     }
@@ -589,7 +632,7 @@ static void tcp_report(struct net *net, struct tcp_events *events)
 
 static void tcp_read_conn(struct net *net, struct tcp_conn *c, struct tcp_events *events)
 {
-    if (c->dead || net->stage_conn || (c->greeted && c->peer == TCP_PEER_NONE))
+    if (c->dead || net->stages[c->cls].conn || (c->greeted && c->peer == TCP_PEER_NONE))
         return;
     long n = tcp_stream_read(net, c, events);
     if (n < 0) {
@@ -601,36 +644,67 @@ static void tcp_read_conn(struct net *net, struct tcp_conn *c, struct tcp_events
     }
 }
 
+/* The epoll set has told this of a connection; NULL: of the listening socket. */
+static void tcp_on_ready(struct net *net, struct tcp_conn *c, uint32_t what,
+                         struct tcp_events *events)
+{
+    if (!c) {
+        tcp_accept_all(net);
+        return;
+    }
+    if (c->dead)
+        return;
+    if (c->connecting) {
+        tcp_on_connected(net, c);
+        return;
+    }
+    if (c->epoll_set & EPOLLOUT)
+        tcp_ask_for(net, c, EPOLLIN);
+    if (c->epoll_set == 0)
+        tcp_conn_fail(net, c, -ECONNRESET); /* hung up before anybody knew it */
+    else if (what & ~(uint32_t)EPOLLOUT)
+        tcp_read_conn(net, c, events);
+}
+
 /* Looks at all sockets. */
 static void tcp_look_round(struct net *net, struct tcp_events *events)
 {
+    const int max = events->max;
     struct epoll_event ready[READY_MAX];
     int n = epoll_wait(net->epoll_fd, ready, READY_MAX, 0);
 
     net->n_skipped = 0;
-    for (int i = 0; i < n; i++) {
-        struct tcp_conn *c = ready[i].data.ptr;
-        if (!c) {
-            tcp_accept_all(net);
-            continue;
+    for (int cls = 0; cls < WIRE_CLASSES; cls++) {
+        events->max = cls == WIRE_QUICK ? max - BULK_EVENTS(max) : max;
+        for (int i = 0; i < n; i++) {
+            struct tcp_conn *c = ready[i].data.ptr;
+            if (c ? c->cls == cls : cls == WIRE_QUICK)
+                tcp_on_ready(net, c, ready[i].events, events);
         }
-        if (c->dead)
-            continue;
-        if (c->connecting) {
-            tcp_on_connected(net, c);
-            continue;
-        }
-        if (c->epoll_set & EPOLLOUT)
-            tcp_ask_for(net, c, EPOLLIN);
-        if (c->epoll_set == 0)
-            tcp_conn_fail(net, c, -ECONNRESET); /* hung up before anybody knew it */
-        else if (ready[i].events & ~(uint32_t)EPOLLOUT)
-            tcp_read_conn(net, c, events);
     }
     if (net->n_strangers > 0)
         tcp_expire_strangers(net);
     if (net->n_waiting > 0)
         tcp_connect_waiting(net);
+}
+
+/* What was left over of this class, then the sockets that are read without asking. */
+static void tcp_read_class(struct net *net, enum wire_class cls, struct tcp_events *events)
+{
+    struct tcp_conn *rest = net->stages[cls].conn;
+
+    if (rest) {
+        int rc = tcp_stream_rest(net, cls, events);
+        if (rc < 0)
+            tcp_conn_fail(net, rest, rc);
+    }
+    if (net->n_active > ACTIVE_MAX)
+        return;
+    list_foreach_safe(it, &net->active) {
+        struct tcp_conn *c = list_entry(it, struct tcp_conn, active);
+        if (c->cls == cls)
+            tcp_read_conn(net, c, events);
+    }
 }
 
 static int tcp_poll(struct net *net, struct net_event *at, int max)
@@ -643,15 +717,10 @@ static int tcp_poll(struct net *net, struct net_event *at, int max)
         if (p->conn && !p->conn->connecting)
             tcp_peer_flush(net, p);
     }
-    if (net->stage_conn) {
-        struct tcp_conn *c = net->stage_conn;
-        int rc = tcp_stream_rest(net, &events);
-        if (rc < 0)
-            tcp_conn_fail(net, c, rc);
-    }
-    if (net->n_active <= ACTIVE_MAX)
-        list_foreach_safe(it, &net->active)
-            tcp_read_conn(net, list_entry(it, struct tcp_conn, active), &events);
+    events.max = max - BULK_EVENTS(max);
+    tcp_read_class(net, WIRE_QUICK, &events);
+    events.max = max;
+    tcp_read_class(net, WIRE_BULK, &events);
     if (net->n_active == 0 || net->n_active > ACTIVE_MAX || ++net->n_skipped >= SKIP_POLLS)
         tcp_look_round(net, &events);
     list_foreach_safe(it, &net->graves) {
@@ -679,7 +748,8 @@ static int tcp_wait_ready(struct net *net)
         if (p->conn && p->n_queued > 0)
             tcp_ask_for(net, p->conn, EPOLLIN | EPOLLOUT);
     }
-    if (net->n_done > 0 || net->n_down > 0 || (net->stage_conn && net->n_posted > 0))
+    if (net->n_done > 0 || net->n_down > 0 ||
+        ((net->stages[WIRE_QUICK].conn || net->stages[WIRE_BULK].conn) && net->n_posted > 0))
         return -EAGAIN;
     /* Without a block to read into there is nothing to wake up for. */
     return net->n_posted > 0 && epoll_wait(net->epoll_fd, &ready, 1, 0) > 0 ? -EAGAIN : 0;

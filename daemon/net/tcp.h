@@ -3,11 +3,16 @@
  * The inside of the native TCP driver, for net_tcp.c (endpoint, peers, connections) and
  * tcp_stream.c (what flows through a connection) only. Used by the channel's thread.
  *
+ * Two endpoints are joined by a connection for each class of packets: quick ones in one stream with
+ * bulk would wait behind all that its socket holds, and for what it sends again. So whoever is a
+ * peer for the channel is two peers here, one for each class, that know nothing of one another;
+ * their numbers are 2 * the channel's + class.
+ *
  * A connection carries frames both ways: eight bytes of head (magic, length) and a packet. The
- * first frame each way is a hello with the listening address of its sender, by which the other side
- * knows its peer. Of two peers the one with the lower address connects; the other one does so too
- * when nothing comes for a while, and two connections do no harm: each side sends on one and reads
- * both.
+ * first frame each way is a hello with the listening address of its sender and the class, by which
+ * the other side knows its peer. Of two peers the one with the lower address connects; the other
+ * one does so too when nothing comes for a while, and two connections do no harm: each side sends
+ * on one and reads both.
  */
 #pragma once
 
@@ -21,7 +26,7 @@
 
 #define TCP_FRAME_MAGIC 0x4d4f5450u /* "MOTP" */
 #define TCP_HELLO_MAGIC 0x4d4f5448u /* "MOTH" */
-#define TCP_VERSION     1u
+#define TCP_VERSION     2u
 #define TCP_PEER_NONE   UINT32_MAX
 
 /* In front of every packet, little endian. */
@@ -34,6 +39,7 @@ struct tcp_head {
 struct tcp_hello {
     struct tcp_head head;
     uint32_t version; /* TCP_VERSION */
+    uint32_t cls;     /* enum wire_class: of the packets that come here */
     uint32_t address_len;
     uint8_t address[NET_ADDRESS_BYTES]; /* where its sender listens */
 };
@@ -44,6 +50,7 @@ struct tcp_conn {
     struct list active; /* in net.active while packets come in */
     int fd;
     uint32_t peer; /* TCP_PEER_NONE: has not said who it is, or nobody knows it yet */
+    uint8_t cls;   /* enum wire_class; quick until that is known */
     bool connecting, greeted, initiated, dead;
     uint32_t n_quiet;   /* polls without a byte */
     uint64_t since_ns;  /* made (coarse clock) */
@@ -62,6 +69,7 @@ struct tcp_conn {
 
 struct tcp_peer {
     bool used;
+    uint8_t cls;  /* enum wire_class */
     bool waiting; /* in net.n_waiting: without a connection */
     uint16_t address_len;
     int down;          /* error to be reported */
@@ -83,6 +91,14 @@ struct tcp_slot {
     int error;
 };
 
+/* Where small frames are read to. What could not be passed on for want of blocks or events stays,
+ * and nothing else of its class is read before. */
+struct tcp_stage {
+    uint8_t *bytes;
+    size_t at, end;
+    struct tcp_conn *conn; /* whose bytes are left over; NULL: none */
+};
+
 struct net {
     const struct arena *arena;
     uint32_t max_bytes;
@@ -100,11 +116,7 @@ struct net {
     uint64_t connect_ns;                   /* no peer is to be connected before */
     uint32_t n_skipped;                    /* polls since the last look at all sockets */
     uint32_t done_head, done_tail, n_done; /* blocks whose sending is over, to be reported */
-    /* Where small frames are read to. What could not be passed on for want of blocks or events
-     * stays, and nothing else is read before. */
-    uint8_t *stage;
-    size_t stage_at, stage_end;
-    struct tcp_conn *stage_conn;
+    struct tcp_stage stages[WIRE_CLASSES];
 };
 
 /* The events of one poll. */
@@ -125,8 +137,8 @@ long tcp_stream_send(struct net *net, const struct tcp_conn *c, uint32_t block);
 /* Reads once and passes on what came. Bytes, 0 when there was nothing, or negative errno when the
  * connection broke. */
 long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *events);
-/* Passes on what was left over. 0 or negative errno. */
-int tcp_stream_rest(struct net *net, struct tcp_events *events);
+/* Passes on what was left over of a class. 0 or negative errno. */
+int tcp_stream_rest(struct net *net, enum wire_class cls, struct tcp_events *events);
 /* Has the far kernel confirmed more than *confirmed_bytes, and is there more to be? Brings that up
  * to date. */
 bool tcp_stream_moving(const struct tcp_conn *c, uint64_t *confirmed_bytes);

@@ -123,6 +123,7 @@ int tcp_stream_flush(struct net *net, struct tcp_peer *p)
         struct tcp_hello hello = {
             .head = {htole32(TCP_HELLO_MAGIC), htole32((uint32_t)TCP_HELLO_BYTES)},
             .version = htole32(TCP_VERSION),
+            .cls = htole32(p->cls),
             .address_len = htole32(net->address_len)};
         memcpy(hello.address, net->address, net->address_len);
         struct iovec iov = {.iov_base = (uint8_t *)&hello + (sizeof hello - c->hello_left),
@@ -242,30 +243,32 @@ static long tcp_stream_feed(struct net *net, struct tcp_conn *c, const uint8_t *
     return (long)at;
 }
 
-int tcp_stream_rest(struct net *net, struct tcp_events *events)
+int tcp_stream_rest(struct net *net, enum wire_class cls, struct tcp_events *events)
 {
-    struct tcp_conn *c = net->stage_conn;
+    struct tcp_stage *stage = &net->stages[cls];
+    struct tcp_conn *c = stage->conn;
 
     if (c->greeted && c->peer == TCP_PEER_NONE)
         return 0;
-    long rc =
-        tcp_stream_feed(net, c, net->stage + net->stage_at, net->stage_end - net->stage_at, events);
+    long rc = tcp_stream_feed(net, c, stage->bytes + stage->at, stage->end - stage->at, events);
     if (rc < 0)
         return (int)rc;
-    net->stage_at += (size_t)rc;
-    if (net->stage_at == net->stage_end)
-        net->stage_conn = NULL;
+    stage->at += (size_t)rc;
+    if (stage->at == stage->end)
+        stage->conn = NULL;
     return 0;
 }
 
-/* The stage holds the next bytes of this connection, up to `end`. */
+/* The stage of its class holds the next bytes of this connection, up to `end`. */
 static int tcp_stream_feed_stage(struct net *net, struct tcp_conn *c, size_t end,
                                  struct tcp_events *events)
 {
-    net->stage_at = 0;
-    net->stage_end = end;
-    net->stage_conn = end > 0 ? c : NULL;
-    return end > 0 ? tcp_stream_rest(net, events) : 0;
+    struct tcp_stage *stage = &net->stages[c->cls];
+
+    stage->at = 0;
+    stage->end = end;
+    stage->conn = end > 0 ? c : NULL;
+    return end > 0 ? tcp_stream_rest(net, (enum wire_class)c->cls, events) : 0;
 }
 
 /* A call for several frames as long as the last one. */
@@ -302,13 +305,14 @@ static void tcp_stream_guess_frames(struct net *net, struct tcp_conn *c,
 }
 
 /* Copies what lies in the vector from entry i on, n bytes in all, to the stage. */
-static void tcp_stream_to_stage(struct net *net, const struct guess *g, int i, size_t n)
+static void tcp_stream_to_stage(const struct tcp_stage *stage, const struct guess *g, int i,
+                                size_t n)
 {
     size_t at = 0;
 
     for (; at < n; i++) {
         size_t k = g->iov[i].iov_len < n - at ? g->iov[i].iov_len : n - at;
-        memcpy(net->stage + at, g->iov[i].iov_base, k);
+        memcpy(stage->bytes + at, g->iov[i].iov_base, k);
         at += k;
     }
 }
@@ -339,7 +343,7 @@ static int tcp_stream_take_guess(struct net *net, struct tcp_conn *c, struct gue
             break;
         c->filled = 0;
         if (le32toh(c->head.len) != g->len) {
-            tcp_stream_to_stage(net, g, i + 1, n);
+            tcp_stream_to_stage(&net->stages[c->cls], g, i + 1, n);
             break;
         }
         c->block = g->blocks[f];
@@ -376,7 +380,7 @@ long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *eve
         n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
     } else {
         guessing = false;
-        n = recv(c->fd, net->stage,
+        n = recv(c->fd, net->stages[c->cls].bytes,
                  c->greeted ? STAGE_BYTES : sizeof c->hello - c->n_head - c->filled, MSG_DONTWAIT);
     }
     int rc = n > 0 ? 0 : n == 0 ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;

@@ -269,12 +269,14 @@ static void test_rubbish(void **state)
         {good, {TCP_FRAME_MAGIC, 8}},
         {good, {TCP_FRAME_MAGIC, 8}},
         {good, {TCP_FRAME_MAGIC, 8}},
+        {good, {TCP_FRAME_MAGIC, 8}},
     };
     (void)state;
     all[5].hello.version = 99;
     all[6].hello.address_len = NET_ADDRESS_BYTES + 1;
     all[7].hello.address_len = 0;
     all[8].hello.head.magic = 0x47455420; /* a web browser */
+    all[9].hello.cls = WIRE_CLASSES;
     start(16);
     introduce(&ends[0], &ends[1]);
     introduce(&ends[1], &ends[0]);
@@ -370,12 +372,78 @@ static void test_early(void **state)
     stop();
 }
 
+/* Counts what the far end receives in one poll: quick packets here have at most 100 bytes. */
+static void receive_classes(uint32_t n_of[WIRE_CLASSES])
+{
+    struct net_event events[64];
+    int n = net_tcp.poll(ends[1].net, events, 64);
+
+    for (int i = 0; i < n; i++) {
+        if (events[i].kind != NET_RECEIVED)
+            continue;
+        n_of[events[i].len > 100]++;
+        assert_int_equal(net_tcp.post(ends[1].net, events[i].block), 0);
+    }
+}
+
+static void send_class(enum wire_class cls, uint32_t len)
+{
+    struct net_event events[64];
+    uint32_t block = ends[0].free[--ends[0].n_free];
+
+    ends[0].arena.held[block].cls = (uint8_t)cls;
+    int rc = net_tcp.send(ends[0].net, ends[0].peer, block, len);
+    assert_true(rc == 0 || rc == NET_E_DONE);
+    if (rc == NET_E_DONE)
+        ends[0].free[ends[0].n_free++] = block;
+    int n = net_tcp.poll(ends[0].net, events, 64);
+    for (int i = 0; i < n; i++)
+        if (events[i].kind == NET_SENT)
+            ends[0].free[ends[0].n_free++] = events[i].block;
+}
+
+/* A quick packet does not stand behind the bulk ones that the sockets hold, and neither class
+ * keeps the other from being read. */
+static void test_classes(void **state)
+{
+    uint64_t end_ns = clock_now_ns() + LIMIT_NS;
+    uint32_t n_of[WIRE_CLASSES] = {0}, n_bulk = 1;
+
+    (void)state;
+    start(8);
+    introduce(&ends[0], &ends[1]);
+    introduce(&ends[1], &ends[0]);
+    send_class(WIRE_QUICK, 8);
+    send_class(WIRE_BULK, 1000);
+    while (n_of[WIRE_QUICK] + n_of[WIRE_BULK] < 2) {
+        assert_true(clock_now_ns() < end_ns);
+        receive_classes(n_of);
+        turn(&ends[0], 64, false);
+    }
+    for (; ends[0].n_free > 1; n_bulk++)
+        send_class(WIRE_BULK, PACKET);
+    assert_true(n_bulk >= BLOCKS / 2);
+    send_class(WIRE_QUICK, 100);
+    /* Over the loopback interface it is there at once; a poll takes at most what is posted. */
+    receive_classes(n_of);
+    assert_int_equal(n_of[WIRE_QUICK], 2);
+    assert_true(n_of[WIRE_BULK] < n_bulk);
+    while (n_of[WIRE_BULK] < n_bulk) {
+        assert_true(clock_now_ns() < end_ns);
+        send_class(WIRE_QUICK, 100);
+        receive_classes(n_of);
+        turn(&ends[0], 64, false);
+    }
+    assert_int_equal(ends[0].n_failed + ends[0].n_down, 0);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams), cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_rubbish), cmocka_unit_test(test_death),
-        cmocka_unit_test(test_early),
+        cmocka_unit_test(test_early),   cmocka_unit_test(test_classes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
