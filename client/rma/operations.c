@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Communication calls (MPI-5.0 section 12.3): checks, and what goes to whom; origin.c does it. */
+#include <string.h>
+
 #include "client/abi/semantics.h"
 #include "client/coll/op/op.h"
 #include "client/object/err.h"
@@ -213,12 +215,38 @@ static int check_predefined(const struct datatype *type, const char *function)
                                            function, datatype_name(type));
 }
 
+/* The short path: one element that lies whole in memory within reach, in an epoch that is open.
+ * False: nothing was done. */
+static inline bool fetch_short(const struct win *win, int target, MPI_Aint disp,
+                               struct datatype *type, const struct op *op, const void *operand,
+                               void *ret_result)
+{
+    const struct win_epochs *e = &win->epochs;
+    if ((unsigned)target >= (unsigned)win->comm->size || win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return false;
+    const struct win_target *t = &win->targets[target];
+    int64_t offset, end;
+    if (!t->direct || t->locked == WIN_UNLOCKED ||
+        (e->access != ACCESS_LOCK && e->access != ACCESS_LOCK_ALL) || !type->dense || disp < 0 ||
+        __builtin_mul_overflow(disp, t->disp_unit, &offset) ||
+        __builtin_add_overflow(offset, type->size, &end) || end > t->bytes || !op->family ||
+        op_check(op, type) != MPI_SUCCESS)
+        return false;
+    char before[64];
+    struct apply_place there = {.base = t->local, .lock = t->lock, .shared = win->shared};
+    apply_fetch(&there, offset, op, type, operand, before);
+    memcpy(ret_result, before, (size_t)type->size);
+    return true;
+}
+
 int mpi_fetch_and_op(const void *origin_addr, void *result_addr, struct datatype *datatype,
                      int target_rank, MPI_Aint target_disp, struct op *op, struct win *win)
 {
     int err = check_predefined(datatype, "MPI_Fetch_and_op");
     if (err)
         return err;
+    if (fetch_short(win, target_rank, target_disp, datatype, op, origin_addr, result_addr))
+        return MPI_SUCCESS;
     return combine(buffer_of(origin_addr, 1, datatype), buffer_of(result_addr, 1, datatype),
                    target_rank, target_disp, 1, datatype, op, win, NULL);
 }

@@ -161,10 +161,9 @@ int mpi_win_shared_query(struct win *win, int rank, MPI_Aint *size, MPI_Aint *re
                          void *baseptr)
 {
     if (rank == MPI_PROC_NULL) {
-        /* The lowest rank that has any. */
+        /* The lowest rank that has any, whether or not it is within reach. */
         rank = 0;
-        while (rank < win->comm->size - 1 &&
-               (!win->targets[rank].direct || win->targets[rank].bytes == 0))
+        while (rank < win->comm->size - 1 && win->targets[rank].bytes == 0)
             rank++;
     }
     if (rank < 0 || rank >= win->comm->size)

@@ -379,6 +379,15 @@ static void check_attributes(enum flavor flavor)
     CHECK(flag && value == &word, "attribute %p", value);
     MPI_Win_delete_attr(a.win, keyval);
     MPI_Win_free_keyval(&keyval);
+    if (flavor == CREATED) {
+        /* The lowest rank that has memory is rank 0, for all; its own alone, and its node perhaps,
+         * reach it. */
+        MPI_Aint bytes;
+        int unit;
+        MPI_Win_shared_query(a.win, MPI_PROC_NULL, &bytes, &unit, &value);
+        CHECK(bytes == 0 || rank != 0 || value == a.memory, "memory of rank 0 at %p", value);
+        CHECK(bytes == 0 || value != a.memory || rank == 0, "own memory for that of rank 0");
+    }
     MPI_Win_set_name(a.win, "halo");
     MPI_Win_get_name(a.win, name, &n);
     CHECK(n == 4 && strcmp(name, "halo") == 0, "name %s", name);
