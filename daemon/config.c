@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/seal/seal.h"
 #include "proto/hop.h"
 #include "proto/segment.h"
 
@@ -32,6 +33,8 @@ static const struct config_choice channel_wait_modes[] = {{"inherit", CONFIG_WAI
                                                           {"spin", WAIT_SPIN},
                                                           {"event", WAIT_EVENT},
                                                           {0}};
+static const struct config_choice protect_modes[] = {
+    {"none", SEAL_NONE}, {"integrity", SEAL_INTEGRITY}, {"encrypt", SEAL_ENCRYPT}, {0}};
 static const struct config_choice yes_no[] = {{"yes", 1}, {"no", 0}, {0}};
 
 struct config_entry {
@@ -151,6 +154,11 @@ static const struct config_entry entries[] = {
      false,
      "Bandwidth for the choice of routes. 0: the speed the interface reports, or 1000 if it "
      "reports none."},
+    {"channel", "protect", TYPE_CHOICE, CHANNEL_NUMBER(protect), "integrity", 0, 0, protect_modes,
+     false,
+     "What guards the messages on this network, the same on all its nodes. integrity: nobody can "
+     "forge, change or replay packets, and what is damaged on the way is sent again; encrypt: "
+     "nobody can read them either (AES-GCM); none: for a network that nobody else reaches."},
     {"channel", "wait_mode", TYPE_CHOICE, CHANNEL_NUMBER(wait_mode), "inherit", 0, 0,
      channel_wait_modes, true, "How this channel's thread waits; inherit: as in [transport]."},
     {"channel", "fault", TYPE_TEXT, CHANNEL_TEXT(fault), "", 0, 0, NULL, false,
@@ -579,6 +587,22 @@ static void default_name(struct config *c)
              name_valid(host) ? host : "localhost");
 }
 
+/* Channels of one network guard it in the same way. */
+static void config_check_protect(const struct config *c, int i, struct config_parse_state *p)
+{
+    const struct config_channel *ch = &c->channels[i];
+
+    for (int before = 0; before < i; before++)
+        if (strcmp(c->channels[before].network, ch->network) == 0 &&
+            c->channels[before].protect != ch->protect)
+            config_complain(p,
+                            "[channel %s]: protect = %s, but [channel %s] of the same network %s "
+                            "has %s",
+                            ch->name, seal_mode_name((uint32_t)ch->protect),
+                            c->channels[before].name, ch->network,
+                            seal_mode_name((uint32_t)c->channels[before].protect));
+}
+
 int config_finish(struct config *c, config_report_fn *report, void *ctx)
 {
     struct config_parse_state p = {
@@ -618,6 +642,7 @@ int config_finish(struct config *c, config_report_fn *report, void *ctx)
             snprintf(ch->network, sizeof ch->network, "%s", ch->name);
         if ((ch->interface[0] == '\0') == (ch->cidr[0] == '\0'))
             config_complain(&p, "[channel %s]: expected either interface or cidr", ch->name);
+        config_check_protect(c, i, &p);
     }
     if (c->n_channels > 0 && c->key_file[0] == '\0') {
         p.file = c->channels[0].origin.file;

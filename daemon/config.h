@@ -36,6 +36,7 @@ struct config_channel {
     char fault[CONFIG_PATH_BYTES];
     uint64_t port;
     uint64_t mbytes_per_s;
+    uint64_t protect;            /* enum seal_mode */
     uint64_t wait_mode;          /* enum wait_mode, or CONFIG_WAIT_INHERIT */
     struct config_origin origin; /* of interface or cidr, else of the section */
     /* Filled by netif_resolve. */

@@ -170,6 +170,19 @@ static void turn_check_drained(struct turn *t)
         t->drain_until_ns = 0;
 }
 
+/* What the driver refused. */
+static void turn_guard(struct turn *t)
+{
+    struct net_guard guard;
+
+    if (t->port.net_lost || !t->port.driver->guard)
+        return;
+    t->port.driver->guard(t->port.net, &guard);
+    count_set(&t->port.count, COUNT_FORGED, guard.forged);
+    count_set(&t->port.count, COUNT_REPLAYED, guard.replayed);
+    count_set(&t->port.count, COUNT_STRANGERS, guard.strangers);
+}
+
 static void turn_slow(struct turn *t)
 {
     struct count *count = &t->port.count;
@@ -178,6 +191,7 @@ static void turn_slow(struct turn *t)
     send_no_route(&t->sender);
     backlog_age(&t->backlog);
     send_snapshot(&t->sender);
+    turn_guard(t);
     count_set(count, COUNT_OUT_QUEUED, link_snapshot(&t->links));
     count_set(count, COUNT_BLOCKS_FREE, t->port.pool.n_free);
     count_set(count, COUNT_HELD_BYTES, (uint64_t)t->delivery.n_blocks * t->port.arena->stride);

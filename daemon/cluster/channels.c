@@ -8,10 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/channel/channel.h"
 #include "daemon/config.h"
+
+/* The log has one line of what a channel refused in this time. */
+#define COMPLAIN_NS (30 * CLOCK_NS_PER_S)
 
 /* A command that found its channel's ring full; they go out in order. */
 struct channels_waiting {
@@ -26,6 +30,9 @@ struct channels_end {
     struct list waiting;
     struct net_info info;
     uint64_t last_turn;
+    struct net_guard guard; /* refused so far */
+    uint64_t refused_ns;    /* when it last was more; 0: never */
+    uint64_t complained_ns; /* when the log last said so */
     uint32_t idx;
     bool failed;
     bool draining;
@@ -35,6 +42,7 @@ struct channels {
     struct channels_setup setup;
     struct hub *hub;
     uint32_t n_channels;
+    uint64_t now_ns; /* of the last tick */
     struct channels_end channels[CONFIG_MAX_CHANNELS];
 };
 
@@ -171,10 +179,45 @@ static void channels_on_events(evutil_socket_t fd, short what, void *ctx)
     channels_flush(fc);
 }
 
-void channels_tick(struct channels *f)
+static void channels_watch(struct channels_end *fc, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < f->n_channels; i++)
+    const struct count *counters = channel_counters(fc->channel);
+    const struct net_guard guard = {
+        .forged = count_get(counters, COUNT_FORGED),
+        .replayed = count_get(counters, COUNT_REPLAYED),
+        .strangers = count_get(counters, COUNT_STRANGERS),
+    };
+
+    if (memcmp(&guard, &fc->guard, sizeof guard) == 0)
+        return;
+    fc->guard = guard;
+    fc->refused_ns = now_ns;
+    if (fc->complained_ns != 0 && now_ns - fc->complained_ns < COMPLAIN_NS)
+        return;
+    fc->complained_ns = now_ns;
+    log_warn(
+        "channel %s: somebody sends what is no peer's, refused: %llu packets forged or damaged, "
+        "%llu replayed, %llu connections, since the start",
+        channel_name(fc->channel), (unsigned long long)guard.forged,
+        (unsigned long long)guard.replayed, (unsigned long long)guard.strangers);
+}
+
+void channels_tick(struct channels *f, uint64_t now_ns)
+{
+    f->now_ns = now_ns;
+    for (uint32_t i = 0; i < f->n_channels; i++) {
         channels_flush(&f->channels[i]);
+        channels_watch(&f->channels[i], now_ns);
+    }
+}
+
+void channels_refused(const struct channels *f, uint32_t idx, struct net_guard *ret_guard,
+                      uint64_t *ret_ago_ns)
+{
+    const struct channels_end *fc = &f->channels[idx];
+
+    *ret_guard = fc->guard;
+    *ret_ago_ns = fc->refused_ns ? f->now_ns - fc->refused_ns : UINT64_MAX;
 }
 
 static int channels_open(struct channels *f, uint32_t idx)
@@ -187,7 +230,8 @@ static int channels_open(struct channels *f, uint32_t idx)
         .name = cc->name,
         .net = {.interface = cc->resolved_interface,
                 .address = cc->address,
-                .provider = cc->provider},
+                .provider = cc->provider,
+                .protect = (enum seal_mode)cc->protect},
         .fault = cc->fault[0] ? cc->fault : NULL,
         .wait_mode =
             (enum wait_mode)(cc->wait_mode == CONFIG_WAIT_INHERIT ? c->wait_mode : cc->wait_mode),

@@ -19,6 +19,7 @@ struct cmd_job;
 struct config;
 struct event_base;
 struct hop_table;
+struct net_guard;
 
 /* What the channels report. */
 struct channels_ops {
@@ -80,5 +81,9 @@ void channels_set_wait(struct channels *f, uint32_t idx, uint32_t wait_mode);
 /* Asks all channels to empty their flows; true once all have answered. */
 void channels_drain(struct channels *f, uint64_t timeout_ns);
 bool channels_drained(const struct channels *f);
-/* Sends again what found a full ring. */
-void channels_tick(struct channels *f);
+/* Sends again what found a full ring, and looks whether somebody tries what he may not. */
+void channels_tick(struct channels *f, uint64_t now_ns);
+/* What a channel's driver refused since the start, and how long ago the last of it, UINT64_MAX if
+ * there was nothing. */
+void channels_refused(const struct channels *f, uint32_t idx, struct net_guard *ret_guard,
+                      uint64_t *ret_ago_ns);

@@ -12,8 +12,14 @@
 #include "daemon/routing/topology.h"
 #include "proto/control.pb-c.h"
 
-/* Connections that have not proved the key yet, in all: strangers can hold no more. */
+/* Connections that others opened and that have not proved the key yet: strangers can hold no more,
+ * and those of one host no more than its share. */
 #define MAX_STRANGERS 64u
+#define MAX_PER_HOST  16u
+/* Own attempts beside them. */
+#define MAX_ATTEMPTS 64u
+/* Lines of the log about strangers in COMPLAIN_EVERY_NS. */
+#define MAX_COMPLAINTS 8u
 /* The timer fires at least this often, for what else is looked after, and not more often than
  * that. */
 #define MAX_TIMER_NS (500 * CLOCK_NS_PER_MS)
@@ -57,6 +63,9 @@ struct mesh {
     struct peer_self self;
     struct list links, targets;
     unsigned n_strangers, n_links;
+    uint64_t refused_ns,
+        complaining_ns; /* a stranger was refused; complaints are counted from here */
+    unsigned n_complaints;
     bool rearm;
     bool busy;
 };
@@ -119,6 +128,26 @@ static void target_complain(struct mesh_target *t, const char *reason, uint64_t 
     t->complained_ns = now_ns;
     log_info("network %s: %s:%u: %s", mesh_channel(t->mesh, t->channel)->network, t->host, t->port,
              reason);
+}
+
+/* A connection of somebody who is nobody ended. Whoever opens many fills no log. */
+static void mesh_complain(struct mesh *mesh, const struct mesh_link *l, const char *reason,
+                          uint64_t now_ns)
+{
+    mesh->refused_ns = now_ns;
+    if (now_ns - mesh->complaining_ns >= COMPLAIN_EVERY_NS) {
+        mesh->complaining_ns = now_ns;
+        mesh->n_complaints = 0;
+    }
+    if (mesh->n_complaints++ < MAX_COMPLAINTS)
+        log_info("connection from %s on network %s: %s%s", l->remote,
+                 mesh_channel(mesh, l->channel)->network, reason,
+                 mesh->n_complaints == MAX_COMPLAINTS ? "; no more of this for a while" : "");
+}
+
+uint64_t mesh_refused_ago(const struct mesh *mesh, uint64_t now_ns)
+{
+    return mesh->refused_ns ? now_ns - mesh->refused_ns : UINT64_MAX;
 }
 
 static void target_failed(struct mesh_target *t, uint64_t now_ns)
@@ -207,8 +236,7 @@ static void link_close(struct mesh_link *l, const char *reason, enum mesh_close 
     else if (l->target)
         target_complain(l->target, reason, now_ns);
     else
-        log_info("connection from %s on network %s: %s", l->remote,
-                 mesh_channel(mesh, l->channel)->network, reason);
+        mesh_complain(mesh, l, reason, now_ns);
     /* So that a seed we are linked to already is not tried for ever. */
     if (l->target && l->target->node_id == 0 && l->peer.node_id != 0)
         l->target->node_id = l->peer.node_id;
@@ -376,15 +404,48 @@ static void link_begin(struct mesh_link *l, uint64_t now_ns)
     const struct config_channel *ch = mesh_channel(l->mesh, l->channel);
 
     l->talking = true;
-    peer_start(&l->peer, &l->mesh->self, ch->network, SEAL_NONE, (uint32_t)ch->port,
-               l->target != NULL, &link_peer_ops, l, now_ns);
+    peer_start(&l->peer, &l->mesh->self, ch->network, (enum seal_mode)ch->protect,
+               (uint32_t)ch->port, l->target != NULL, &link_peer_ops, l, now_ns);
+}
+
+/* The same host, whatever the port? */
+static bool mesh_same_host(const char *a, const char *b)
+{
+    const char *end_a = strrchr(a, ':'), *end_b = strrchr(b, ':');
+
+    return end_a && end_b && end_a - a == end_b - b && memcmp(a, b, (size_t)(end_a - a)) == 0;
+}
+
+/* Of the connections that prove nothing the oldest one goes for a new one: a neighbour proves
+ * itself within some round trips, so what waits longest is not one. */
+static void mesh_make_room(struct mesh *mesh, const char *remote, uint64_t now_ns)
+{
+    struct mesh_link *oldest = NULL, *oldest_there = NULL;
+    unsigned n = 0, n_there = 0;
+
+    list_foreach(it, &mesh->links) {
+        struct mesh_link *l = list_entry(it, struct mesh_link, link);
+        if (l->up || l->target)
+            continue;
+        oldest = oldest ? oldest : l;
+        n++;
+        if (!mesh_same_host(l->remote, remote))
+            continue;
+        oldest_there = oldest_there ? oldest_there : l;
+        n_there++;
+    }
+    struct mesh_link *goes = n_there >= MAX_PER_HOST ? oldest_there
+                             : n >= MAX_STRANGERS    ? oldest
+                                                     : NULL;
+    if (goes)
+        link_close(goes, "too many connections that prove nothing", MESH_CLOSE_OWN, false, now_ns);
 }
 
 struct mesh_link *mesh_on_accept(struct mesh *mesh, uint32_t channel, const char *remote,
                                  void *socket, uint64_t now_ns)
 {
-    struct mesh_link *l =
-        mesh->n_strangers < MAX_STRANGERS ? link_new(mesh, channel, NULL, now_ns) : NULL;
+    mesh_make_room(mesh, remote, now_ns);
+    struct mesh_link *l = link_new(mesh, channel, NULL, now_ns);
 
     if (!l)
         return NULL;
@@ -516,7 +577,7 @@ static void target_run(struct mesh_target *t, uint64_t now_ns)
         return;
     if (t->node_id && mesh_find(mesh, t->node_id, mesh_channel(mesh, t->channel)->network))
         return;
-    if (mesh->n_strangers < MAX_STRANGERS)
+    if (mesh->n_strangers < MAX_STRANGERS + MAX_ATTEMPTS)
         target_connect(t, now_ns);
 }
 

@@ -118,12 +118,14 @@ struct mesh_link *mesh_find(const struct mesh *mesh, uint32_t node_id, const cha
 const struct list *mesh_links(const struct mesh *mesh);
 /* 0 or negative errno. */
 int mesh_send(struct mesh_link *link, uint16_t type, const uint8_t *body, uint32_t len);
+/* How long ago a stranger's connection was refused; UINT64_MAX: never. */
+uint64_t mesh_refused_ago(const struct mesh *mesh, uint64_t now_ns);
 /* Addresses that are tried or were, for bounds in tests. */
 unsigned mesh_n_targets(const struct mesh *mesh);
 
 /* From what carries the connections. */
 /* Somebody connected to a channel's address. The link, for which frames may come from now on, or
- * NULL: there are too many strangers, close it. */
+ * NULL: there is no memory, close it. Another stranger may have to make room. */
 struct mesh_link *mesh_on_accept(struct mesh *mesh, uint32_t channel, const char *remote,
                                  void *socket, uint64_t now_ns);
 /* A connection that `connect` began is there (error 0) or failed (positive errno): then the link is

@@ -375,7 +375,7 @@ static void control_on_tick(evutil_socket_t fd, short what, void *ctx)
     struct node *node = ctx;
 
     (void)fd, (void)what;
-    channels_tick(node->channels);
+    channels_tick(node->channels, clock_now_ns());
     service_tick(node->service, clock_now_ns());
     jobs_tick(node->jobs, clock_now_ns());
     cluster_note_busy(node->cluster);

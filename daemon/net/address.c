@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 int address_of_interface(const char *interface, char *ret_text, size_t n)
@@ -48,4 +49,40 @@ int address_parse(const char *text, struct sockaddr_storage *ret_address, sockle
     *ret_len = list->ai_addrlen;
     freeaddrinfo(list);
     return 0;
+}
+
+bool address_same_host(const struct sockaddr_storage *a, const void *b, size_t len)
+{
+    struct sockaddr_storage other = {0};
+
+    if (len > sizeof other)
+        return false;
+    memcpy(&other, b, len);
+    if (a->ss_family != other.ss_family)
+        return false;
+    if (a->ss_family == AF_INET && len >= sizeof(struct sockaddr_in))
+        return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr ==
+               ((struct sockaddr_in *)(void *)&other)->sin_addr.s_addr;
+    if (a->ss_family == AF_INET6 && len >= sizeof(struct sockaddr_in6))
+        return memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+                      &((struct sockaddr_in6 *)(void *)&other)->sin6_addr,
+                      sizeof(struct in6_addr)) == 0;
+    return false;
+}
+
+void address_text(const void *address, char *ret_text, size_t n)
+{
+    struct sockaddr_storage a;
+    char host[64] = "?";
+
+    /* What a driver or the kernel keeps is as long as that. */
+    memcpy(&a, address, sizeof a);
+    const void *ip = a.ss_family == AF_INET
+                         ? (const void *)&((struct sockaddr_in *)(void *)&a)->sin_addr
+                         : (const void *)&((struct sockaddr_in6 *)(void *)&a)->sin6_addr;
+    unsigned port = a.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)(void *)&a)->sin_port)
+                                           : ntohs(((struct sockaddr_in6 *)(void *)&a)->sin6_port);
+    if (a.ss_family == AF_INET || a.ss_family == AF_INET6)
+        inet_ntop(a.ss_family, ip, host, sizeof host);
+    snprintf(ret_text, n, "%s:%u", host, port);
 }

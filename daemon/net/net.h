@@ -29,6 +29,7 @@ enum net_cap {
     NET_CAP_DATAGRAM = 0x02, /* no flow control below us: a flow starts with a small window */
     NET_CAP_RENEW = 0x04,    /* a peer that is removed and added again has a new connection, and no
                                 other peer notices */
+    NET_CAP_SEALS = 0x08,    /* protects its packets itself; for others net_frag does */
 };
 
 struct net_config {
@@ -53,6 +54,13 @@ struct net_info {
                               as many */
     const char *driver;    /* its name in the driver table; wrappers give that of what they wrap */
     char provider[NET_NAME_BYTES]; /* what is really used, for status */
+};
+
+/* What an endpoint has refused, since it was opened. */
+struct net_guard {
+    uint64_t forged;    /* packets that were not from a peer, or damaged on the way */
+    uint64_t replayed;  /* packets that had come before */
+    uint64_t strangers; /* connections that did not prove to be a peer's */
 };
 
 enum net_event_kind {
@@ -101,6 +109,9 @@ struct net_driver {
     /* Moves things on and fetches up to max events. Their number, or negative errno when the
      * endpoint is lost. */
     int (*poll)(struct net *net, struct net_event *events, int max);
+
+    /* Optional: what was refused. */
+    void (*guard)(const struct net *net, struct net_guard *ret_guard);
 
     /* Optional, with NET_CAP_WAIT: a descriptor that becomes readable when `poll` has something. It
      * may change: ask before each sleep. */

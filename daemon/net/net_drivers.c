@@ -98,7 +98,9 @@ int net_drivers_open(const struct net_driver *driver, const struct net_config *c
     if (rc < 0)
         return rc;
     e.driver->info(e.net, &e.info);
-    if (e.info.max_datagram < config->max_bytes) {
+    /* Fragments, or packets of which the driver does not look after who sends them. */
+    if (e.info.max_datagram < config->max_bytes ||
+        (config->protect != SEAL_NONE && !(e.info.caps & NET_CAP_SEALS))) {
         const struct net_driver *inner = e.driver;
         inner->close(e.net);
         e.driver = &net_frag;

@@ -87,6 +87,13 @@ static int fault_address(struct net *net, void *buf, size_t *len)
     return net->driver->address(net->inner, buf, len);
 }
 
+static void fault_guard(const struct net *net, struct net_guard *ret_guard)
+{
+    *ret_guard = (struct net_guard){0};
+    if (net->driver->guard)
+        net->driver->guard(net->inner, ret_guard);
+}
+
 static int fault_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
                           uint32_t *ret_peer)
 {
@@ -182,6 +189,7 @@ static const struct net_driver net_fault = {
     .moving = fault_moving,
     .post = fault_post,
     .poll = fault_poll,
+    .guard = fault_guard,
 };
 
 int net_fault_wrap(const struct net_driver **driver, struct net **net, const char *options,

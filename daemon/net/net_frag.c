@@ -11,17 +11,25 @@
 #include "base/log.h"
 #include "daemon/net/block.h"
 
-/* In front of every fragment. Little endian; set by the sender, checked by the receiver. */
+/* In front of every fragment, behind its seal's mark, which covers it. Little endian; set by the
+ * sender, checked by the receiver. */
 struct frag_header {
     uint32_t magic;  /* FRAG_MAGIC */
     uint32_t sender; /* drawn by the sending endpoint when it opened */
-    uint32_t number; /* of the packet; the same in all its fragments */
+    uint64_t number; /* of the packet; the same in all its fragments */
     uint32_t total;  /* bytes of the packet */
     uint32_t offset; /* of this fragment in the packet */
     uint16_t idx;    /* of this fragment */
     uint16_t n;      /* fragments of the packet, at most FRAG_MAX */
+    uint32_t reserved;
 };
-static_assert(sizeof(struct frag_header) == 24, "fragment header");
+static_assert(sizeof(struct frag_header) == 32, "fragment header");
+
+struct frag_front {
+    struct seal_mark mark; /* SEAL_NONE: the id says whose datagram it is, the rest is 0 */
+    struct frag_header header;
+};
+static_assert(sizeof(struct frag_front) == 56, "in front of a fragment");
 
 #define FRAG_MAGIC    0x4d4f5446u /* "MOTF" */
 #define FRAG_MAX      64u
@@ -33,7 +41,8 @@ static_assert(sizeof(struct frag_header) == 24, "fragment header");
 #define POLL_MAX 256
 
 struct partial {
-    uint32_t sender, number, total;
+    uint32_t sender, total;
+    uint64_t number;
     uint32_t block; /* BLOCK_NONE: place not in use */
     uint16_t n;
     uint64_t seen;  /* bit per fragment */
@@ -47,7 +56,12 @@ struct net {
     struct arena frags;
     struct net_info inner_info;
     uint32_t max_bytes, chunk;
-    uint32_t sender, number;
+    uint32_t sender;
+    uint64_t number;
+    struct seal **peers; /* by peer */
+    uint32_t n_peers;
+    struct seal *seals; /* by the id of what they send */
+    struct net_guard guard;
     uint32_t free[FRAG_SENDS], n_free;
     /* A packet whose fragments did not all go at once. */
     bool sending;
@@ -64,6 +78,10 @@ static void frag_close(struct net *net)
     if (net->inner)
         net->driver->close(net->inner);
     arena_deinit(&net->frags);
+    for (uint32_t i = 0; i < net->n_peers; i++)
+        if (net->peers[i])
+            seal_remove(&net->seals, net->peers[i]);
+    free(net->peers);
     free(net);
 }
 
@@ -82,22 +100,24 @@ int net_frag_open(const struct net_driver *inner, const struct net_config *confi
 
     /* The size of a datagram is known only from an open endpoint; fragments are never larger than
      * packets. */
-    int rc = arena_init(&net->frags, FRAG_SENDS + FRAG_RECEIVES, config->max_bytes);
+    const uint32_t max_fragment = config->max_bytes + (uint32_t)sizeof(struct frag_front);
+    int rc = arena_init(&net->frags, FRAG_SENDS + FRAG_RECEIVES, max_fragment);
     if (rc < 0)
         goto fail;
     struct net_config nc = *config;
     nc.first_block = 0;
     nc.n_blocks = FRAG_SENDS + FRAG_RECEIVES;
+    nc.max_bytes = max_fragment;
     rc = inner->open(&nc, &net->frags, &net->inner);
     if (rc < 0)
         goto fail;
     inner->info(net->inner, &net->inner_info);
     uint32_t max = net->inner_info.max_datagram;
-    if (max <= sizeof(struct frag_header)) {
+    if (max <= sizeof(struct frag_front)) {
         rc = -EMSGSIZE;
         goto fail;
     }
-    net->chunk = max - (uint32_t)sizeof(struct frag_header);
+    net->chunk = max - (uint32_t)sizeof(struct frag_front);
     if ((config->max_bytes + net->chunk - 1) / net->chunk > FRAG_MAX) {
         log_error("packets of %u bytes do not fit %u datagrams of %u bytes", config->max_bytes,
                   FRAG_MAX, max);
@@ -124,6 +144,7 @@ static void frag_info(const struct net *net, struct net_info *ret_info)
     *ret_info = net->inner_info;
     ret_info->max_datagram = net->max_bytes;
     ret_info->n_receives = POSTS;
+    ret_info->caps |= NET_CAP_SEALS;
 }
 
 static int frag_address(struct net *net, void *buf, size_t *len)
@@ -134,7 +155,25 @@ static int frag_address(struct net *net, void *buf, size_t *len)
 static int frag_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
                          uint32_t *ret_peer)
 {
-    return net->driver->peer_add(net->inner, address, len, seal, ret_peer);
+    uint32_t peer;
+    int rc = net->driver->peer_add(net->inner, address, len, seal, &peer);
+
+    if (rc < 0)
+        return rc;
+    if (peer >= net->n_peers) {
+        struct seal **peers = realloc(net->peers, (peer + 1) * sizeof *peers);
+        if (!peers) {
+            net->driver->peer_remove(net->inner, peer);
+            return -ENOMEM;
+        }
+        memset(peers + net->n_peers, 0, (peer + 1 - net->n_peers) * sizeof *peers);
+        net->peers = peers;
+        net->n_peers = peer + 1;
+    }
+    net->peers[peer] = seal;
+    seal_add(&net->seals, seal);
+    *ret_peer = peer;
+    return 0;
 }
 
 static void frag_peer_remove(struct net *net, uint32_t peer)
@@ -142,6 +181,9 @@ static void frag_peer_remove(struct net *net, uint32_t peer)
     /* The rest of a packet to this peer has nowhere to go: it counts as lost on the way. */
     if (net->sending && net->send_peer == peer)
         net->send_off = net->send_len;
+    if (net->peers[peer])
+        seal_remove(&net->seals, net->peers[peer]);
+    net->peers[peer] = NULL;
     net->driver->peer_remove(net->inner, peer);
 }
 
@@ -157,8 +199,8 @@ static bool frag_send_more(struct net *net)
         uint32_t frag = net->free[net->n_free - 1];
         uint32_t bytes =
             net->send_len - net->send_off < net->chunk ? net->send_len - net->send_off : net->chunk;
-        struct frag_header *h = arena_at(&net->frags, frag);
-        *h = (struct frag_header){
+        struct frag_front *front = arena_at(&net->frags, frag);
+        front->header = (struct frag_header){
             .magic = FRAG_MAGIC,
             .sender = net->sender,
             .number = net->number,
@@ -167,8 +209,10 @@ static bool frag_send_more(struct net *net)
             .idx = (uint16_t)(net->send_off / net->chunk),
             .n = n,
         };
-        memcpy(h + 1, packet + net->send_off, bytes);
-        int rc = net->driver->send(net->inner, net->send_peer, frag, (uint32_t)sizeof *h + bytes);
+        seal_wrap(net->peers[net->send_peer], &front->mark, &front->header, sizeof front->header,
+                  packet + net->send_off, bytes, front + 1);
+        int rc =
+            net->driver->send(net->inner, net->send_peer, frag, (uint32_t)sizeof *front + bytes);
         if (rc == -EAGAIN)
             return false;
         if (rc == 0)
@@ -239,12 +283,24 @@ static struct partial *frag_partial_of(struct net *net, const struct frag_header
 /* Takes in a fragment. True if it completes a packet. */
 static bool frag_receive(struct net *net, uint32_t frag, uint32_t len, struct net_event *ret_event)
 {
-    struct frag_header h;
+    uint8_t *data = (uint8_t *)arena_at(&net->frags, frag) + sizeof(struct frag_front);
+    struct frag_front front;
 
-    if (len < sizeof h)
+    if (len < sizeof front)
         return false;
-    memcpy(&h, arena_at(&net->frags, frag), sizeof h);
-    uint32_t bytes = len - (uint32_t)sizeof h;
+    memcpy(&front, data - sizeof front, sizeof front);
+    const struct frag_header h = front.header;
+    uint32_t bytes = len - (uint32_t)sizeof front;
+    /* Nothing of it is believed before. */
+    struct seal *seal = seal_find(net->seals, front.mark.id);
+    int why =
+        seal ? seal_unwrap(seal, &front.mark, &front.header, sizeof front.header, data, bytes, data)
+             : SEAL_E_CODE;
+    if (why != 0) {
+        net->guard.forged += why == SEAL_E_CODE;
+        net->guard.replayed += why == SEAL_E_OLD;
+        return false;
+    }
     if (h.magic != FRAG_MAGIC || h.total > net->max_bytes || h.n == 0 || h.n > FRAG_MAX ||
         h.idx >= h.n || bytes == 0 || h.offset > h.total || bytes > h.total - h.offset)
         return false;
@@ -252,8 +308,7 @@ static bool frag_receive(struct net *net, uint32_t frag, uint32_t len, struct ne
     if (!p || (p->seen >> h.idx & 1))
         return false;
     p->seen |= 1ull << h.idx;
-    memcpy((uint8_t *)arena_at(net->arena, p->block) + h.offset,
-           (uint8_t *)arena_at(&net->frags, frag) + sizeof h, bytes);
+    memcpy((uint8_t *)arena_at(net->arena, p->block) + h.offset, data, bytes);
     if (p->seen != (p->n == 64 ? UINT64_MAX : (1ull << p->n) - 1))
         return false;
     *ret_event = (struct net_event){.kind = NET_RECEIVED, .block = p->block, .len = p->total};
@@ -294,6 +349,11 @@ static int frag_poll(struct net *net, struct net_event *events, int max)
     return n_out;
 }
 
+static void frag_guard(const struct net *net, struct net_guard *ret_guard)
+{
+    *ret_guard = net->guard;
+}
+
 static int frag_wait_fd(struct net *net)
 {
     return net->driver->wait_fd(net->inner);
@@ -314,6 +374,7 @@ const struct net_driver net_frag = {
     .send = frag_send,
     .post = frag_post,
     .poll = frag_poll,
+    .guard = frag_guard,
     .wait_fd = frag_wait_fd,
     .wait_ready = frag_wait_ready,
 };

@@ -29,8 +29,13 @@
 
 #define PEERS_MAX (8192u * WIRE_CLASSES)
 /* Connections whose other end nobody knows (yet), and how long they may stay so. */
-#define STRANGERS_MAX 256u
-#define STRANGER_NS   (5 * CLOCK_NS_PER_S)
+#define STRANGERS_MAX      128u
+#define STRANGERS_PER_HOST 32u
+#define STRANGER_NS        (5 * CLOCK_NS_PER_S)
+/* Connections taken in at one look: packets go on in between. */
+#define ACCEPT_MAX 16u
+/* The log has one line of what came and was refused in this time. */
+#define COMPLAIN_NS (30 * CLOCK_NS_PER_S)
 /* Up to so many sockets are read without asking; beyond, one look at all of them is cheaper. */
 #define ACTIVE_MAX 6u
 /* Polls without a byte after which a socket is not read without asking any more. */
@@ -63,10 +68,10 @@ static struct tcp_conn *tcp_conn_new(struct net *net, int fd, uint32_t peer, boo
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     *c = (struct tcp_conn){.fd = fd,
                            .peer = peer,
+                           .claims = peer,
                            .connecting = initiated,
                            .initiated = initiated,
                            .since_ns = clock_coarse_ns(),
-                           .hello_left = sizeof(struct tcp_hello),
                            .block = BLOCK_NONE,
                            .epoll_set = initiated ? EPOLLIN | EPOLLOUT : EPOLLIN};
     struct epoll_event ev = {.events = c->epoll_set, .data.ptr = c};
@@ -77,6 +82,11 @@ static struct tcp_conn *tcp_conn_new(struct net *net, int fd, uint32_t peer, boo
     list_init(&c->active);
     list_append(&net->conns, &c->node);
     net->n_strangers += peer == TCP_PEER_NONE;
+    net->n_unproved++;
+    if (initiated) {
+        c->cls = net->peers[peer].cls;
+        tcp_proof_hello(net, c);
+    }
     return c;
 }
 
@@ -139,6 +149,9 @@ static void tcp_conn_close(struct net *net, struct tcp_conn *c)
         if (net->stages[cls].conn == c)
             net->stages[cls].conn = NULL;
     net->n_strangers -= c->peer == TCP_PEER_NONE;
+    net->n_unproved -= !c->proved;
+    seal_key_deinit(&c->in);
+    seal_key_deinit(&c->out_key);
     /* Events of this poll may still point at it. */
     list_remove(&c->node);
     list_append(&net->graves, &c->node);
@@ -149,7 +162,7 @@ static struct tcp_conn *tcp_other_conn(const struct net *net, uint32_t peer)
 {
     list_foreach(it, &net->conns) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
-        if (c->peer == peer && !c->connecting)
+        if (c->peer == peer && c->proved)
             return c;
     }
     return NULL;
@@ -226,15 +239,24 @@ static int tcp_peer_connect(struct net *net, uint32_t idx)
         close(fd);
         return rc < 0 ? rc : -ENOMEM;
     }
-    c->cls = p->cls;
     tcp_use_conn(net, p, c);
     return 0;
+}
+
+/* Sends hello and proof, as far as they are made. */
+static void tcp_speak(struct net *net, struct tcp_conn *c)
+{
+    int rc = tcp_proof_flush(c);
+
+    if (rc < 0)
+        tcp_conn_fail(net, c, rc);
+    else
+        tcp_ask_for(net, c, c->out_at < c->out_len ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 /* The attempt to connect is over. */
 static void tcp_on_connected(struct net *net, struct tcp_conn *c)
 {
-    struct tcp_peer *p = &net->peers[c->peer];
     int error = 0;
     socklen_t len = sizeof error;
 
@@ -245,23 +267,37 @@ static void tcp_on_connected(struct net *net, struct tcp_conn *c)
         return;
     }
     c->connecting = false;
-    tcp_ask_for(net, c, EPOLLIN);
-    tcp_activate(net, c);
-    if (p->conn == c)
-        tcp_peer_flush(net, p);
+    tcp_speak(net, c);
 }
 
-/* The connection is with this peer from now on. */
-static void tcp_claim(struct net *net, struct tcp_conn *c, uint32_t idx)
+/* Counts what is told about, and tells of the first one in a while. */
+void tcp_complain(struct net *net, const struct tcp_conn *c, const char *what)
 {
-    struct tcp_peer *p = &net->peers[idx];
+    uint64_t now_ns = clock_coarse_ns();
+    char text[64] = "?";
+
+    net->complained_of++;
+    if (net->complained_ns != 0 && now_ns - net->complained_ns < COMPLAIN_NS)
+        return;
+    const void *from = c->initiated ? (const void *)net->peers[c->peer].address : &c->from;
+    address_text(from, text, sizeof text);
+    log_warn("tcp %s: %s, from or to %s%s (%llu such things since the start)", net->text, what,
+             text, c->proved ? "" : ": connection closed", (unsigned long long)net->complained_of);
+    net->complained_ns = now_ns;
+}
+
+/* The connection has proved to be with its peer. */
+static void tcp_claim(struct net *net, struct tcp_conn *c)
+{
+    struct tcp_peer *p = &net->peers[c->claims];
 
     net->n_strangers -= c->peer == TCP_PEER_NONE;
-    c->peer = idx;
-    c->cls = p->cls;
-    tcp_ask_for(net, c, EPOLLIN);
+    net->n_unproved--;
+    c->proved = true;
+    c->peer = c->claims;
+    p->backoff_ms = 0;
     tcp_activate(net, c);
-    if (!p->conn || p->conn->connecting) {
+    if (!p->conn || p->conn == c || !p->conn->proved) {
         /* An attempt of our own goes on; what it becomes will only be read. */
         tcp_use_conn(net, p, c);
         tcp_peer_flush(net, p);
@@ -276,56 +312,115 @@ static bool tcp_is_from(const struct tcp_peer *p, const struct tcp_hello *hello)
            memcmp(p->address, hello->address, p->address_len) == 0;
 }
 
+/* Somebody says that it is this peer: answers, and wants to see it proved. */
+static int tcp_recognize(struct net *net, struct tcp_conn *c, uint32_t idx)
+{
+    c->claims = idx;
+    c->cls = net->peers[idx].cls;
+    if (!c->initiated)
+        tcp_proof_hello(net, c);
+    int rc = tcp_proof_answer(c, net->peers[idx].seal);
+    if (rc < 0)
+        return rc;
+    /* Failing to send shows with the next event. */
+    rc = tcp_proof_flush(c);
+    tcp_ask_for(net, c, c->out_at < c->out_len ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    return rc;
+}
+
 int tcp_greeted(struct net *net, struct tcp_conn *c)
 {
     uint32_t len = le32toh(c->hello.address_len), version = le32toh(c->hello.version);
 
     if (version != TCP_VERSION || len == 0 || len > sizeof c->hello.address) {
-        log_warn("tcp %s: connection closed: its other end speaks version %u of the packet stream, "
-                 "we %u",
-                 net->text, version, TCP_VERSION);
+        tcp_complain(net, c, "another version of the packet stream");
         return -EPROTO;
     }
     if (le32toh(c->hello.cls) >= WIRE_CLASSES) {
-        log_warn("tcp %s: connection closed: there is no class %u of packets", net->text,
-                 le32toh(c->hello.cls));
+        tcp_complain(net, c, "there is no such class of packets");
         return -EPROTO;
     }
     c->greeted = true;
-    if (c->peer != TCP_PEER_NONE) {
-        if (tcp_is_from(&net->peers[c->peer], &c->hello)) {
-            net->peers[c->peer].backoff_ms = 0;
-            return 0;
-        }
-        log_warn("tcp %s: connection closed: somebody else answers at a peer's address", net->text);
+    if (c->initiated) {
+        if (tcp_is_from(&net->peers[c->peer], &c->hello))
+            return tcp_recognize(net, c, c->peer);
+        tcp_complain(net, c, "somebody else answers at a peer's address");
         return -EPROTO;
     }
+    if (!address_same_host(&c->from, c->hello.address, len)) {
+        net->guard.strangers++;
+        tcp_complain(net, c, "somebody names another host's address as its own");
+        return -EACCES;
+    }
     for (uint32_t i = 0; i < net->n_peers; i++) {
-        if (tcp_is_from(&net->peers[i], &c->hello)) {
-            net->peers[i].backoff_ms = 0;
-            tcp_claim(net, c, i);
-            return 0;
-        }
+        if (tcp_is_from(&net->peers[i], &c->hello))
+            return tcp_recognize(net, c, i);
     }
     /* It is not read until it is somebody. */
     tcp_ask_for(net, c, 0);
-    tcp_deactivate(net, c);
     return 0;
+}
+
+int tcp_proved(struct net *net, struct tcp_conn *c)
+{
+    int rc = tcp_proof_check(c, net->peers[c->claims].seal);
+
+    if (rc < 0) {
+        net->guard.strangers++;
+        tcp_complain(net, c, "somebody names a peer's address and does not know its secret");
+        return rc;
+    }
+    tcp_claim(net, c);
+    return c->dead ? -ECONNRESET : 0;
+}
+
+/* Makes room for one more connection from this address: of those that are nobody yet the oldest one
+ * goes, of the same address if it has its share. A peer proves itself within a round trip, so what
+ * waits longest is not one. */
+static void tcp_make_room(struct net *net, const struct sockaddr_storage *from)
+{
+    struct tcp_conn *oldest = NULL, *oldest_there = NULL;
+    uint32_t n_there = 0;
+
+    if (net->n_strangers == 0)
+        return;
+    list_foreach(it, &net->conns) {
+        struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
+        if (c->peer != TCP_PEER_NONE)
+            continue;
+        oldest = oldest ? oldest : c;
+        if (!address_same_host(&c->from, from, sizeof *from))
+            continue;
+        oldest_there = oldest_there ? oldest_there : c;
+        n_there++;
+    }
+    struct tcp_conn *goes = n_there >= STRANGERS_PER_HOST       ? oldest_there
+                            : net->n_strangers >= STRANGERS_MAX ? oldest
+                                                                : NULL;
+    if (!goes)
+        return;
+    net->guard.strangers++;
+    tcp_complain(net, goes, "too many connections that do not say who they are");
+    tcp_conn_close(net, goes);
 }
 
 static void tcp_accept_all(struct net *net)
 {
-    for (;;) {
-        int fd = accept4(net->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    for (uint32_t i = 0; i < ACCEPT_MAX; i++) {
+        struct sockaddr_storage from = {0};
+        socklen_t len = sizeof from;
+        int fd =
+            accept4(net->listen_fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && errno == ECONNABORTED)
             continue;
         if (fd < 0)
             return;
-        if (net->n_strangers >= STRANGERS_MAX || !tcp_conn_new(net, fd, TCP_PEER_NONE, false)) {
-            log_warn("tcp %s: connection refused: %u already wait to be known", net->text,
-                     net->n_strangers);
+        tcp_make_room(net, &from);
+        struct tcp_conn *c = tcp_conn_new(net, fd, TCP_PEER_NONE, false);
+        if (c)
+            c->from = from;
+        else
             close(fd);
-        }
     }
 }
 
@@ -345,6 +440,8 @@ static void tcp_close(struct net *net)
         close(net->epoll_fd);
     for (int cls = 0; cls < WIRE_CLASSES; cls++)
         free(net->stages[cls].bytes);
+    if (net->sealed)
+        munmap(net->sealed, net->arena->n_bytes);
     free(net->slots);
     free(net->posted);
     free(net->peers);
@@ -420,6 +517,12 @@ static int tcp_open(const struct net_config *config, const struct arena *arena,
         net->stages[cls].bytes = malloc(tcp_stream_stage_bytes(config->max_bytes));
         staged &= net->stages[cls].bytes != NULL;
     }
+    if (config->protect == SEAL_ENCRYPT) {
+        void *map = mmap(NULL, arena->n_bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        net->sealed = map == MAP_FAILED ? NULL : map;
+        staged &= net->sealed != NULL;
+    }
     if (net->epoll_fd < 0)
         rc = -errno;
     else if (net->slots && net->posted && net->peers && staged)
@@ -438,7 +541,7 @@ static int tcp_open(const struct net_config *config, const struct arena *arena,
 static void tcp_info(const struct net *net, struct net_info *ret_info)
 {
     *ret_info = (struct net_info){
-        .caps = NET_CAP_WAIT | NET_CAP_RENEW,
+        .caps = NET_CAP_WAIT | NET_CAP_RENEW | NET_CAP_SEALS,
         .max_datagram = net->max_bytes,
         /* Few, so that they stay in the cache. */
         .n_receives = 96,
@@ -457,19 +560,23 @@ static int tcp_address(struct net *net, void *buf, size_t *len)
 }
 
 /* Half of a peer: that of one class. */
-static void tcp_class_add(struct net *net, uint32_t idx, const void *address, size_t len)
+static void tcp_class_add(struct net *net, uint32_t idx, const void *address, size_t len,
+                          struct seal *seal)
 {
     struct tcp_peer *p = &net->peers[idx];
 
-    *p = (struct tcp_peer){
-        .used = true, .cls = (uint8_t)(idx % WIRE_CLASSES), .address_len = (uint16_t)len};
+    *p = (struct tcp_peer){.used = true,
+                           .seal = seal,
+                           .cls = (uint8_t)(idx % WIRE_CLASSES),
+                           .address_len = (uint16_t)len};
     list_init(&p->dirty);
     memcpy(p->address, address, len);
     tcp_await(net, p, memcmp(net->address, address, len) < 0 ? 0 : COURTESY_NS);
     list_foreach_safe(it, &net->conns) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
-        if (c->peer == TCP_PEER_NONE && c->greeted && tcp_is_from(p, &c->hello))
-            tcp_claim(net, c, idx);
+        if (c->claims == TCP_PEER_NONE && c->greeted && tcp_is_from(p, &c->hello) &&
+            tcp_recognize(net, c, idx) < 0)
+            tcp_conn_close(net, c);
     }
 }
 
@@ -478,8 +585,6 @@ static int tcp_peer_add(struct net *net, const void *address, size_t len, struct
 {
     const struct sockaddr *to = address, *own = (const struct sockaddr *)(void *)net->address;
     uint32_t idx = 0;
-
-    (void)seal;
 
     if (len != net->address_len || len < sizeof to->sa_family || to->sa_family != own->sa_family)
         return -EAFNOSUPPORT;
@@ -490,7 +595,7 @@ static int tcp_peer_add(struct net *net, const void *address, size_t len, struct
     if (idx == net->n_peers)
         net->n_peers += WIRE_CLASSES;
     for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++)
-        tcp_class_add(net, idx + cls, address, len);
+        tcp_class_add(net, idx + cls, address, len, seal);
     *ret_peer = idx / WIRE_CLASSES;
     return 0;
 }
@@ -504,7 +609,7 @@ static void tcp_class_remove(struct net *net, uint32_t peer)
     tcp_fail_queue(net, p, -ECONNRESET);
     list_foreach_safe(it, &net->conns) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
-        if (c->peer == peer)
+        if (c->peer == peer || c->claims == peer)
             tcp_conn_close(net, c);
     }
     net->n_waiting -= p->waiting;
@@ -528,7 +633,8 @@ static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len
     s->head = (struct tcp_head){.magic = htole32(TCP_FRAME_MAGIC), .len = htole32(len)};
     s->peer = peer;
     s->next = BLOCK_NONE;
-    if (p->n_queued == 0 && c && !c->connecting && c->hello_left == 0 &&
+    s->sealed = false;
+    if (p->n_queued == 0 && c && c->proved && c->out_at == c->out_len &&
         c->sent_poll != net->n_polls) {
         went = tcp_stream_send(net, c, block);
         if (went < 0) {
@@ -602,8 +708,11 @@ static void tcp_expire_strangers(struct net *net)
 
     list_foreach_safe(it, &net->conns) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, node);
-        if (c->peer == TCP_PEER_NONE && now_ns - c->since_ns > STRANGER_NS)
-            tcp_conn_close(net, c);
+        if (c->proved || c->connecting || now_ns - c->since_ns <= STRANGER_NS)
+            continue;
+        net->guard.strangers++;
+        tcp_complain(net, c, "nobody proved to be a peer in time");
+        tcp_conn_fail(net, c, -ETIMEDOUT);
     }
 }
 
@@ -632,12 +741,12 @@ static void tcp_report(struct net *net, struct tcp_events *events)
 
 static void tcp_read_conn(struct net *net, struct tcp_conn *c, struct tcp_events *events)
 {
-    if (c->dead || net->stages[c->cls].conn || (c->greeted && c->peer == TCP_PEER_NONE))
+    if (c->dead || net->stages[c->cls].conn || (c->greeted && c->claims == TCP_PEER_NONE))
         return;
     long n = tcp_stream_read(net, c, events);
     if (n < 0) {
         tcp_conn_fail(net, c, (int)n);
-    } else if (n > 0) {
+    } else if (n > 0 && c->proved) {
         tcp_activate(net, c);
     } else if (++c->n_quiet > QUIET_POLLS) {
         tcp_deactivate(net, c);
@@ -658,8 +767,12 @@ static void tcp_on_ready(struct net *net, struct tcp_conn *c, uint32_t what,
         tcp_on_connected(net, c);
         return;
     }
-    if (c->epoll_set & EPOLLOUT)
+    if (!c->proved && c->out_at < c->out_len)
+        tcp_speak(net, c);
+    else if (c->epoll_set & EPOLLOUT)
         tcp_ask_for(net, c, EPOLLIN);
+    if (c->dead)
+        return;
     if (c->epoll_set == 0)
         tcp_conn_fail(net, c, -ECONNRESET); /* hung up before anybody knew it */
     else if (what & ~(uint32_t)EPOLLOUT)
@@ -682,7 +795,7 @@ static void tcp_look_round(struct net *net, struct tcp_events *events)
                 tcp_on_ready(net, c, ready[i].events, events);
         }
     }
-    if (net->n_strangers > 0)
+    if (net->n_unproved > 0)
         tcp_expire_strangers(net);
     if (net->n_waiting > 0)
         tcp_connect_waiting(net);
@@ -714,7 +827,7 @@ static int tcp_poll(struct net *net, struct net_event *at, int max)
     net->n_polls++;
     list_foreach_safe(it, &net->dirty) {
         struct tcp_peer *p = list_entry(it, struct tcp_peer, dirty);
-        if (p->conn && !p->conn->connecting)
+        if (p->conn && p->conn->proved)
             tcp_peer_flush(net, p);
     }
     events.max = max - BULK_EVENTS(max);
@@ -731,6 +844,11 @@ static int tcp_poll(struct net *net, struct net_event *at, int max)
     return events.n;
 }
 
+static void tcp_guard(const struct net *net, struct net_guard *ret_guard)
+{
+    *ret_guard = net->guard;
+}
+
 static int tcp_wait_fd(struct net *net)
 {
     return net->epoll_fd;
@@ -742,7 +860,7 @@ static int tcp_wait_ready(struct net *net)
 
     list_foreach_safe(it, &net->dirty) {
         struct tcp_peer *p = list_entry(it, struct tcp_peer, dirty);
-        if (!p->conn || p->conn->connecting)
+        if (!p->conn || !p->conn->proved)
             continue;
         tcp_peer_flush(net, p);
         if (p->conn && p->n_queued > 0)
@@ -767,6 +885,7 @@ const struct net_driver net_tcp = {
     .moving = tcp_moving,
     .post = tcp_post,
     .poll = tcp_poll,
+    .guard = tcp_guard,
     .wait_fd = tcp_wait_fd,
     .wait_ready = tcp_wait_ready,
 };

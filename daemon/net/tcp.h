@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of the native TCP driver, for net_tcp.c (endpoint, peers, connections) and
- * tcp_stream.c (what flows through a connection) only. Used by the channel's thread.
+ * The inside of the native TCP driver, for net_tcp.c (endpoint, peers, connections), tcp_proof.c
+ * (who is at the other end) and tcp_stream.c (what flows through a connection) only. Used by the
+ * channel's thread.
  *
  * Two endpoints are joined by a connection for each class of packets: quick ones in one stream with
  * bulk would wait behind all that its socket holds, and for what it sends again. So whoever is a
  * peer for the channel is two peers here, one for each class, that know nothing of one another;
  * their numbers are 2 * the channel's + class.
  *
- * A connection carries frames both ways: eight bytes of head (magic, length) and a packet. The
- * first frame each way is a hello with the listening address of its sender and the class, by which
- * the other side knows its peer. Of two peers the one with the lower address connects; the other
- * one does so too when nothing comes for a while, and two connections do no harm: each side sends
- * on one and reads both.
+ * A connection carries frames both ways: a head (magic, length, code) and a packet. The first frame
+ * each way is a hello with the listening address of its sender and the class, by which the other
+ * side knows which peer it claims to be, and a random number; the second one proves it. Of two
+ * peers the one with the lower address connects; the other one does so too when nothing comes for a
+ * while, and two connections do no harm: each side sends on one and reads both.
+ *
+ *      opened --- hello ---> greeted --- proof ---> proved: packets
+ *        |                     | nobody knows the peer yet: not read until somebody does
+ *        `---------------------'--- 5 s, or wrong: closed
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "base/list.h"
 #include "daemon/net/block.h"
@@ -26,14 +32,19 @@
 
 #define TCP_FRAME_MAGIC 0x4d4f5450u /* "MOTP" */
 #define TCP_HELLO_MAGIC 0x4d4f5448u /* "MOTH" */
-#define TCP_VERSION     2u
+#define TCP_PROOF_MAGIC 0x4d4f5441u /* "MOTA" */
+#define TCP_VERSION     3u
+#define TCP_NONCE_BYTES 32u
+#define TCP_PROOF_BYTES 32u
 #define TCP_PEER_NONE   UINT32_MAX
 
 /* In front of every packet, little endian. */
 struct tcp_head {
-    uint32_t magic; /* TCP_FRAME_MAGIC, in the first frame TCP_HELLO_MAGIC */
+    uint32_t magic; /* TCP_FRAME_MAGIC; in the first frame TCP_HELLO_MAGIC, then TCP_PROOF_MAGIC */
     uint32_t len;   /* bytes that follow */
+    uint64_t code;  /* of a packet: its seal, under its number in the stream from 0; else 0 */
 };
+static_assert(sizeof(struct tcp_head) == 16, "head of a frame");
 
 /* Contents of the first frame each way. */
 struct tcp_hello {
@@ -41,22 +52,31 @@ struct tcp_hello {
     uint32_t version; /* TCP_VERSION */
     uint32_t cls;     /* enum wire_class: of the packets that come here */
     uint32_t address_len;
+    uint32_t reserved;
     uint8_t address[NET_ADDRESS_BYTES]; /* where its sender listens */
+    uint8_t nonce[TCP_NONCE_BYTES];     /* random */
 };
+static_assert(sizeof(struct tcp_hello) == 192, "hello");
 #define TCP_HELLO_BYTES (sizeof(struct tcp_hello) - sizeof(struct tcp_head))
 
 struct tcp_conn {
     struct list node;   /* in net.conns or net.graves */
     struct list active; /* in net.active while packets come in */
     int fd;
-    uint32_t peer; /* TCP_PEER_NONE: has not said who it is, or nobody knows it yet */
-    uint8_t cls;   /* enum wire_class; quick until that is known */
-    bool connecting, greeted, initiated, dead;
-    uint32_t n_quiet;   /* polls without a byte */
-    uint64_t since_ns;  /* made (coarse clock) */
-    uint32_t epoll_set; /* events asked for */
-    /* Out: the peer's queue; before it our hello. */
-    uint32_t hello_left;
+    uint32_t peer;   /* that it is with; TCP_PEER_NONE: they opened it and have not proved it yet */
+    uint32_t claims; /* that it says it is; TCP_PEER_NONE: has not said, or nobody knows it yet */
+    uint8_t cls;     /* enum wire_class; quick until that is known */
+    bool connecting, greeted, proved, initiated, dead;
+    struct sockaddr_storage from; /* of those who connected: theirs */
+    uint32_t n_quiet;             /* polls without a byte */
+    uint64_t since_ns;            /* made (coarse clock) */
+    uint32_t epoll_set;           /* events asked for */
+    /* Out: the peer's queue; before it our hello and proof. */
+    uint32_t out_len, out_at;
+    uint8_t out[sizeof(struct tcp_hello) + sizeof(struct tcp_head) + TCP_PROOF_BYTES];
+    struct tcp_hello own_hello;
+    struct seal_key out_key;
+    uint64_t n_out;     /* frames sealed */
     uint64_t sent_poll; /* number of the poll after which something was sent last */
     /* In: the head of the frame that is arriving, then where its contents go. */
     struct tcp_head head;
@@ -65,11 +85,16 @@ struct tcp_conn {
     uint32_t filled; /* bytes of contents that have arrived */
     uint32_t guess;  /* length of the last frame: the next is often as long */
     struct tcp_hello hello;
+    uint8_t proof[TCP_PROOF_BYTES];
+    struct seal_key in;
+    uint64_t n_in;  /* frames opened */
+    uint32_t n_bad; /* of them damaged */
 };
 
 struct tcp_peer {
     bool used;
-    uint8_t cls;  /* enum wire_class */
+    uint8_t cls; /* enum wire_class */
+    struct seal *seal;
     bool waiting; /* in net.n_waiting: without a connection */
     uint16_t address_len;
     int down;          /* error to be reported */
@@ -86,6 +111,7 @@ struct tcp_peer {
 /* What the driver knows of a block it holds. */
 struct tcp_slot {
     struct tcp_head head;
+    bool sealed; /* the head has its code */
     uint32_t next;
     uint32_t peer;
     int error;
@@ -105,13 +131,18 @@ struct net {
     int listen_fd, epoll_fd;
     uint16_t address_len;
     uint8_t address[NET_ADDRESS_BYTES];
-    char text[64]; /* the same for messages */
+    char text[64];   /* the same for messages */
+    uint8_t *sealed; /* encrypted packets on their way, by block; NULL: nothing is encrypted */
     struct tcp_slot *slots;
     uint32_t *posted, n_posted;
     struct tcp_peer *peers;
     uint32_t n_peers, n_waiting, n_down;
     struct list conns, active, dirty, graves;
-    uint32_t n_strangers, n_active;
+    uint32_t n_strangers; /* they opened, and are nobody yet */
+    uint32_t n_unproved;  /* those, and what this side opened */
+    uint32_t n_active;
+    struct net_guard guard;
+    uint64_t complained_ns, complained_of; /* for the log */
     uint64_t n_polls;
     uint64_t connect_ns;                   /* no peer is to be connected before */
     uint32_t n_skipped;                    /* polls since the last look at all sockets */
@@ -125,6 +156,16 @@ struct tcp_events {
     int n, max;
 };
 
+/* tcp_proof.c */
+/* Makes the own hello, to be flushed. */
+void tcp_proof_hello(const struct net *net, struct tcp_conn *c);
+/* The other's hello is there: adds the own proof. 0 or -EIO. */
+int tcp_proof_answer(struct tcp_conn *c, const struct seal *seal);
+/* The other's proof is there: makes the keys. 0; -EACCES: it is wrong; -EIO. */
+int tcp_proof_check(struct tcp_conn *c, const struct seal *seal);
+/* Sends of both what the socket takes. 0, or negative errno when the connection broke. */
+int tcp_proof_flush(struct tcp_conn *c);
+
 /* tcp_stream.c */
 /* Size of the stage for packets of at most max_bytes. */
 size_t tcp_stream_stage_bytes(uint32_t max_bytes);
@@ -133,7 +174,7 @@ size_t tcp_stream_stage_bytes(uint32_t max_bytes);
 int tcp_stream_flush(struct net *net, struct tcp_peer *p);
 /* Sends one block at once if nothing is before it. Bytes of the frame that went, or negative
  * errno. */
-long tcp_stream_send(struct net *net, const struct tcp_conn *c, uint32_t block);
+long tcp_stream_send(struct net *net, struct tcp_conn *c, uint32_t block);
 /* Reads once and passes on what came. Bytes, 0 when there was nothing, or negative errno when the
  * connection broke. */
 long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *events);
@@ -145,5 +186,8 @@ bool tcp_stream_moving(const struct tcp_conn *c, uint64_t *confirmed_bytes);
 /* Reports a block as sent (error 0) or failed. */
 void tcp_stream_done(struct net *net, uint32_t block, int error);
 
-/* net_tcp.c: the hello of a connection is there. 0 or negative errno: close it. */
+/* net_tcp.c: the hello of a connection is there, or the proof. 0 or negative errno: close it. */
 int tcp_greeted(struct net *net, struct tcp_conn *c);
+int tcp_proved(struct net *net, struct tcp_conn *c);
+/* Says what came over a connection that should not have, at a limited rate. */
+void tcp_complain(struct net *net, const struct tcp_conn *c, const char *what);

@@ -24,6 +24,8 @@
 /* Below this a copy costs less than a place of its own in the call. */
 #define GUESS_MIN   8192u
 #define STAGE_BYTES (64u << 10)
+/* A connection that damages so many packets is made anew. */
+#define BAD_MAX 16u
 
 size_t tcp_stream_stage_bytes(uint32_t max_bytes)
 {
@@ -45,14 +47,23 @@ void tcp_stream_done(struct net *net, uint32_t block, int error)
     net->done_tail = block;
 }
 
-/* Adds the rest of a frame to a vector, without its first `off` bytes. */
-static int tcp_stream_add_frame(const struct net *net, uint32_t block, uint32_t off,
-                                struct iovec *iov)
+/* Adds the rest of a frame to a vector, without its first `off` bytes. Frames are sealed in the
+ * order in which they are added: that is their order in the stream. */
+static int tcp_stream_add_frame(const struct net *net, struct tcp_conn *c, uint32_t block,
+                                uint32_t off, struct iovec *iov)
 {
     struct tcp_slot *s = &net->slots[block];
+    uint8_t *packet = arena_at(net->arena, block), *data = packet;
     uint32_t len = le32toh(s->head.len);
     int n = 0;
 
+    /* A packet may be sent again some other way, so it stays readable where it is. */
+    if (net->sealed)
+        data = net->sealed + block * net->arena->stride;
+    if (!s->sealed) {
+        s->head.code = seal_key_wrap(&c->out_key, c->n_out++, NULL, 0, packet, len, data);
+        s->sealed = true;
+    }
     if (off < sizeof s->head) {
         iov[n++] =
             (struct iovec){.iov_base = (uint8_t *)&s->head + off, .iov_len = sizeof s->head - off};
@@ -60,8 +71,7 @@ static int tcp_stream_add_frame(const struct net *net, uint32_t block, uint32_t 
     } else {
         off -= (uint32_t)sizeof s->head;
     }
-    iov[n++] = (struct iovec){.iov_base = (uint8_t *)arena_at(net->arena, block) + off,
-                              .iov_len = len - off};
+    iov[n++] = (struct iovec){.iov_base = data + off, .iov_len = len - off};
     return n;
 }
 
@@ -75,10 +85,10 @@ static long tcp_stream_send_vector(int fd, struct iovec *iov, int n)
     return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -errno;
 }
 
-long tcp_stream_send(struct net *net, const struct tcp_conn *c, uint32_t block)
+long tcp_stream_send(struct net *net, struct tcp_conn *c, uint32_t block)
 {
     struct iovec iov[2];
-    int n = tcp_stream_add_frame(net, block, 0, iov);
+    int n = tcp_stream_add_frame(net, c, block, 0, iov);
 
     return tcp_stream_send_vector(c->fd, iov, n);
 }
@@ -119,21 +129,10 @@ int tcp_stream_flush(struct net *net, struct tcp_peer *p)
 {
     struct tcp_conn *c = p->conn;
 
-    if (c->hello_left > 0) {
-        struct tcp_hello hello = {
-            .head = {htole32(TCP_HELLO_MAGIC), htole32((uint32_t)TCP_HELLO_BYTES)},
-            .version = htole32(TCP_VERSION),
-            .cls = htole32(p->cls),
-            .address_len = htole32(net->address_len)};
-        memcpy(hello.address, net->address, net->address_len);
-        struct iovec iov = {.iov_base = (uint8_t *)&hello + (sizeof hello - c->hello_left),
-                            .iov_len = c->hello_left};
-        long rc = tcp_stream_send_vector(c->fd, &iov, 1);
-        if (rc < 0)
-            return (int)rc;
-        c->hello_left -= (uint32_t)rc;
-        if (c->hello_left > 0)
-            return 0;
+    if (c->out_at < c->out_len) {
+        int rc = tcp_proof_flush(c);
+        if (rc < 0 || c->out_at < c->out_len)
+            return rc;
     }
     while (p->n_queued > 0) {
         struct iovec iov[2 * SEND_FRAMES];
@@ -142,7 +141,7 @@ int tcp_stream_flush(struct net *net, struct tcp_peer *p)
         uint32_t block = p->head, off = p->head_off;
         for (uint32_t i = 0; i < p->n_queued && i < SEND_FRAMES && n_bytes < SEND_BYTES; i++) {
             const struct tcp_slot *s = &net->slots[block];
-            n += tcp_stream_add_frame(net, block, off, &iov[n]);
+            n += tcp_stream_add_frame(net, c, block, off, &iov[n]);
             n_bytes += sizeof s->head + le32toh(s->head.len) - off;
             block = s->next;
             off = 0;
@@ -159,26 +158,38 @@ int tcp_stream_flush(struct net *net, struct tcp_peer *p)
 }
 
 /* The head is complete: is it one that may come here? */
-static int tcp_stream_check_head(const struct net *net, const struct tcp_conn *c)
+static int tcp_stream_check_head(struct net *net, const struct tcp_conn *c)
 {
     uint32_t magic = le32toh(c->head.magic), len = le32toh(c->head.len);
 
-    if (!c->greeted ? magic == TCP_HELLO_MAGIC && len == TCP_HELLO_BYTES
-                    : magic == TCP_FRAME_MAGIC && len > 0 && len <= net->max_bytes)
+    if (!c->greeted  ? magic == TCP_HELLO_MAGIC && len == TCP_HELLO_BYTES
+        : !c->proved ? magic == TCP_PROOF_MAGIC && len == TCP_PROOF_BYTES
+                     : magic == TCP_FRAME_MAGIC && len > 0 && len <= net->max_bytes)
         return 0;
-    log_warn("tcp %s: connection closed: %s", net->text,
-             c->greeted ? "a frame that is none of ours"
-                        : "whoever connected is not a motetd of this version");
+    tcp_complain(net, c,
+                 c->proved ? "a frame that is none of ours"
+                           : "whoever is there is not a motetd of this version");
     return -EPROTO;
 }
 
-static void tcp_stream_finish_frame(struct tcp_conn *c, struct tcp_events *events)
+/* A frame is there. One that was damaged counts as lost on the way. */
+static void tcp_stream_finish_frame(struct net *net, struct tcp_conn *c, struct tcp_events *events)
 {
+    void *packet = arena_at(net->arena, c->block);
+
+    c->n_head = 0;
+    if (seal_key_unwrap(&c->in, c->n_in++, c->head.code, NULL, 0, packet, c->filled, packet) != 0) {
+        net->guard.forged++;
+        c->n_bad++;
+        tcp_complain(net, c, "a packet was damaged on the way; it is sent again");
+        net->posted[net->n_posted++] = c->block;
+        c->block = BLOCK_NONE;
+        return;
+    }
     events->at[events->n++] = (struct net_event){
         .kind = NET_RECEIVED, .block = c->block, .len = c->filled, .peer = c->peer};
     c->guess = c->filled;
     c->block = BLOCK_NONE;
-    c->n_head = 0;
 }
 
 /* Gives the frame whose head is complete a place. False: there is none, or no event could be
@@ -213,17 +224,20 @@ static long tcp_stream_feed(struct net *net, struct tcp_conn *c, const uint8_t *
             c->filled = 0;
         }
         size_t len = le32toh(c->head.len), k = len - c->filled < n - at ? len - c->filled : n - at;
-        if (!c->greeted) {
-            memcpy((uint8_t *)&c->hello + sizeof c->head + c->filled, bytes + at, k);
+        if (!c->proved) {
+            uint8_t *to = c->greeted ? c->proof : (uint8_t *)&c->hello + sizeof c->head;
+            memcpy(to + c->filled, bytes + at, k);
             at += k;
             c->filled += (uint32_t)k;
             if (c->filled < len)
                 continue;
             c->n_head = 0;
-            int rc = tcp_greeted(net, c);
+            if (!c->greeted)
+                c->hello.head = c->head;
+            int rc = c->greeted ? tcp_proved(net, c) : tcp_greeted(net, c);
             if (rc < 0)
                 return rc;
-            if (c->peer == TCP_PEER_NONE)
+            if (c->claims == TCP_PEER_NONE)
                 break; /* nobody knows it yet: the rest waits */
             continue;
         }
@@ -238,7 +252,7 @@ static long tcp_stream_feed(struct net *net, struct tcp_conn *c, const uint8_t *
         at += k;
         c->filled += (uint32_t)k;
         if (c->filled == len)
-            tcp_stream_finish_frame(c, events);
+            tcp_stream_finish_frame(net, c, events);
     }
     return (long)at;
 }
@@ -248,7 +262,7 @@ int tcp_stream_rest(struct net *net, enum wire_class cls, struct tcp_events *eve
     struct tcp_stage *stage = &net->stages[cls];
     struct tcp_conn *c = stage->conn;
 
-    if (c->greeted && c->peer == TCP_PEER_NONE)
+    if (c->greeted && c->claims == TCP_PEER_NONE)
         return 0;
     long rc = tcp_stream_feed(net, c, stage->bytes + stage->at, stage->end - stage->at, events);
     if (rc < 0)
@@ -329,7 +343,7 @@ static int tcp_stream_take_guess(struct net *net, struct tcp_conn *c, struct gue
         n -= k;
         i = 1;
         if (c->filled == le32toh(c->head.len))
-            tcp_stream_finish_frame(c, events);
+            tcp_stream_finish_frame(net, c, events);
     }
     for (; n > 0; f++, i += 2) {
         size_t k = n < sizeof c->head ? n : sizeof c->head;
@@ -351,7 +365,7 @@ static int tcp_stream_take_guess(struct net *net, struct tcp_conn *c, struct gue
         c->filled = (uint32_t)k;
         n -= k;
         if (c->filled == g->len)
-            tcp_stream_finish_frame(c, events);
+            tcp_stream_finish_frame(net, c, events);
     }
     /* Blocks without a frame go back; the one in which a frame began is the connection's. */
     for (int back = g->n_frames - 1; back >= f; back--)
@@ -365,9 +379,9 @@ static int tcp_stream_take_guess(struct net *net, struct tcp_conn *c, struct gue
 long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *events)
 {
     bool guessing =
-        c->greeted && (c->block != BLOCK_NONE
-                           ? le32toh(c->head.len) - c->filled >= GUESS_MIN || c->guess >= GUESS_MIN
-                           : c->guess >= GUESS_MIN && c->n_head == 0);
+        c->proved && (c->block != BLOCK_NONE
+                          ? le32toh(c->head.len) - c->filled >= GUESS_MIN || c->guess >= GUESS_MIN
+                          : c->guess >= GUESS_MIN && c->n_head == 0);
     struct guess g;
     ssize_t n;
 
@@ -390,5 +404,7 @@ long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *eve
     } else if (n > 0) {
         rc = tcp_stream_feed_stage(net, c, (size_t)n, events);
     }
+    if (rc == 0 && c->n_bad > BAD_MAX)
+        rc = -EBADMSG;
     return rc < 0 ? rc : n > 0 ? n : 0;
 }

@@ -43,6 +43,9 @@
     X(DROP_UNREACHABLE, "dropped_unreachable") /* own packets given up */                          \
     X(POISONED, "rings_poisoned")              /* rubbish found in a rank's ring */                \
     X(SEND_ERRORS, "send_errors")                                                                  \
+    X(FORGED, "forged_packets")     /* not from a peer, or damaged on the way */                   \
+    X(REPLAYED, "replayed_packets") /* had come before */                                          \
+    X(STRANGERS, "strangers")       /* connections that did not prove to be a peer's */            \
     X(RESETS, "flow_resets")                                                                       \
     X(EVENTS_LOST, "events_lost") /* control did not read its events */                            \
     X(TURNS, "turns")                                                                              \

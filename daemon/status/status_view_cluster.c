@@ -11,6 +11,7 @@
 #include "daemon/port/count.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/topology.h"
+#include "daemon/seal/seal.h"
 #include "daemon/status/status_link.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
@@ -53,6 +54,16 @@ static json_t *network_row(json_t *rows, const char *network)
     return row;
 }
 
+/* What guards messages on a network of our own. */
+static void set_protect(const struct status_node *node, const char *network, json_t *row)
+{
+    for (int ch = 0; ch < node->config->n_channels; ch++)
+        if (strcmp(node->config->channels[ch].network, network) == 0)
+            json_object_set_new(
+                row, "protect",
+                json_string(seal_mode_name((uint32_t)node->config->channels[ch].protect)));
+}
+
 static void append_once(json_t *array, const char *text)
 {
     size_t i;
@@ -76,6 +87,7 @@ void status_view_networks(struct status_node *node, const struct status_request 
                  strcmp(t->state->endpoints[t->state->n_endpoints - 1]->network,
                         t->state->endpoints[0]->network) != 0))
                 append_once(json_object_get(row, "gateways"), t->state->node);
+            set_protect(node, t->state->endpoints[i]->network, row);
         }
     }
 }
@@ -141,6 +153,7 @@ static void add_own_link(struct status_node *node, uint32_t neighbour, const cha
     json_object_set_new(row, "channels", channels);
     const struct mesh_link *m = mesh_find(node->mesh, neighbour, network);
     json_object_set_new(row, "control", json_string(m ? "up" : "down"));
+    set_protect(node, network, row);
 }
 
 void status_view_links(struct status_node *node, const struct status_request *q, json_t *rows)

@@ -22,6 +22,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/jobs/job.h"
+#include "daemon/net/net.h"
 #include "daemon/routing/topology.h"
 #include "daemon/status/status_link.h"
 #include "daemon/status/status_node.h"
@@ -31,6 +32,8 @@
 #define FEW_FILES 4096u
 /* Registered memory of one channel, generously. */
 #define FEW_LOCKED_BYTES (256ull << 20)
+/* So long after it happened it is worth a warning. */
+#define INTRUDER_NS (600 * CLOCK_NS_PER_S)
 /* So many complaints about the file are shown. */
 #define MAX_COMPLAINTS 8
 
@@ -204,6 +207,39 @@ static void check_channels(struct report *r)
     freeifaddrs(all);
 }
 
+/* Somebody who tries, or a network that damages. */
+static void check_intruders(struct report *r)
+{
+    unsigned n_quiet = 0;
+
+    r->check = "intruders";
+    for (uint32_t ch = 0; ch < channels_count(r->node->channels); ch++) {
+        struct net_guard guard;
+        uint64_t ago_ns;
+        channels_refused(r->node->channels, ch, &guard, &ago_ns);
+        if (ago_ns > INTRUDER_NS) {
+            n_quiet++;
+            continue;
+        }
+        doctor_say(
+            r, "warn",
+            "find out who on the nodes of this network does so (the daemon's log has "
+            "addresses); none of it reached a job",
+            "%s: refused %llu packets that are no peer's or were damaged, %llu that had come "
+            "before, %llu connections of strangers; the last %llu s ago",
+            r->node->config->channels[ch].name, (unsigned long long)guard.forged,
+            (unsigned long long)guard.replayed, (unsigned long long)guard.strangers,
+            (unsigned long long)(ago_ns / CLOCK_NS_PER_S));
+    }
+    uint64_t ago_ns = mesh_refused_ago(r->node->mesh, clock_now_ns());
+    if (ago_ns <= INTRUDER_NS)
+        doctor_say(r, "warn", "find out who does so (the daemon's log has addresses)",
+                   "a control port refused connections of strangers, the last %llu s ago",
+                   (unsigned long long)(ago_ns / CLOCK_NS_PER_S));
+    else if (n_quiet == channels_count(r->node->channels))
+        doctor_say(r, "ok", NULL, "nobody tried to get in");
+}
+
 static bool doctor_on_network(const struct topology_node *t, const char *network)
 {
     for (size_t i = 0; i < t->state->n_endpoints; i++)
@@ -270,5 +306,6 @@ void status_view_doctor(struct status_node *node, const struct status_request *q
     check_socket(&r, node->config->status_socket);
     check_host(&r);
     check_channels(&r);
+    check_intruders(&r);
     check_links(&r);
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static struct arena arenas[2];
 static struct net *ends[2];
 static uint32_t peer;
 static struct seal seals[2];
+static enum seal_mode protect = SEAL_INTEGRITY;
 static uint64_t now_ns;
 
 static void start(const struct sim_faults *faults)
@@ -36,12 +38,17 @@ static void start(const struct sim_faults *faults)
     nw = net_sim_network_new(3, faults);
     assert_non_null(nw);
     for (int i = 0; i < 2; i++) {
-        struct net_config config = {.n_blocks = BLOCKS, .max_bytes = PACKET, .context = nw};
+        struct net_config config = {
+            .n_blocks = BLOCKS, .max_bytes = PACKET, .protect = protect, .context = nw};
+        const uint8_t secret[SEAL_SECRET_BYTES] = "of both";
+        assert_int_equal(seal_init(&seals[i], secret, i == 0, protect), 0);
         assert_int_equal(arena_init(&arenas[i], BLOCKS, PACKET - 80), 0);
         assert_int_equal(net_frag_open(&net_sim, &config, &arenas[i], &ends[i]), 0);
         for (uint32_t b = BLOCKS / 2; b < BLOCKS; b++)
             assert_int_equal(net_frag.post(ends[i], b), 0);
     }
+    assert_int_equal(net_frag.address(ends[0], &address, &len), 0);
+    assert_int_equal(net_frag.peer_add(ends[1], &address, len, &seals[1], &peer), 0);
     assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
     assert_int_equal(net_frag.peer_add(ends[0], &address, len, &seals[0], &peer), 0);
 }
@@ -50,9 +57,26 @@ static void stop(void)
 {
     for (int i = 0; i < 2; i++) {
         net_frag.close(ends[i]);
+        seal_deinit(&seals[i]);
         arena_deinit(&arenas[i]);
     }
     net_sim_network_free(nw);
+}
+
+/* A fragment as the other end would send it, but for what is in it. */
+struct made {
+    struct seal_mark mark;
+    uint32_t
+        words[9]; /* magic, sender, number (64 bits), total, offset, index and count, 0; a byte */
+};
+
+static struct made made_of(uint32_t total, uint32_t offset, uint32_t place, struct rand *r)
+{
+    struct made m = {.words = {0x4d4f5446u, (uint32_t)rand_next(r), (uint32_t)rand_next(r), 0,
+                               total, offset, place}};
+
+    m.mark.id = seals[0].out_id;
+    return m;
 }
 
 static void fill(uint32_t n, uint32_t len)
@@ -139,17 +163,17 @@ static void test_rubbish(void **state)
     size_t len = sizeof address;
 
     (void)state;
+    protect = SEAL_NONE; /* so that what is in them is looked at */
     start(&calm);
     assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
     for (uint32_t round = 0; round < 5000; round++) {
-        uint32_t words[8];
         for (uint32_t k = 0; k < 5; k++) {
-            for (uint32_t i = 0; i < 8; i++)
-                words[i] = (uint32_t)rand_below(&r, rand_below(&r, 2) ? UINT32_MAX : 70000);
-            words[0] = 0x4d4f5446u;
+            struct made m = made_of(0, 0, 0, &r);
+            for (uint32_t i = 1; i < 9; i++)
+                m.words[i] = (uint32_t)rand_below(&r, rand_below(&r, 2) ? UINT32_MAX : 70000);
             if (rand_below(&r, 2))
-                words[5] = (uint32_t)(rand_below(&r, 12) | 12u << 16);
-            net_sim_inject(nw, address, words, 24 + (uint32_t)rand_below(&r, 9));
+                m.words[6] = (uint32_t)(rand_below(&r, 12) | 12u << 16);
+            net_sim_inject(nw, address, &m, 50 + (uint32_t)rand_below(&r, sizeof m - 49));
         }
         /* What comes out may be anything, as long as it stays inside of its block. */
         struct net_event events[16];
@@ -163,6 +187,7 @@ static void test_rubbish(void **state)
         }
     }
     stop();
+    protect = SEAL_INTEGRITY;
 }
 
 /* A connection that takes part of a packet only: the rest goes later, and no other packet before.
@@ -200,24 +225,55 @@ static void test_good_among_rubbish(void **state)
     size_t len = sizeof address;
 
     (void)state;
+    protect = SEAL_NONE; /* so that what is in them is looked at */
     start(&calm);
     assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
     for (uint32_t round = 0; round < 3000; round++) {
         for (uint32_t k = 0; k < 3; k++) {
             /* A fragment of a packet that never becomes whole. */
-            uint32_t words[8] = {0x4d4f5446u,
-                                 (uint32_t)rand_next(&r),
-                                 (uint32_t)rand_next(&r),
-                                 12000,
-                                 0,
-                                 (uint32_t)rand_below(&r, 11) | 12u << 16};
-            net_sim_inject(nw, address, words, sizeof words);
+            struct made m = made_of(12000, 0, (uint32_t)rand_below(&r, 11) | 12u << 16, &r);
+            net_sim_inject(nw, address, &m, sizeof m);
         }
         fill(++id, 9000);
         assert_int_equal(net_frag.send(ends[0], peer, 0, 9000), NET_E_DONE);
         assert_int_equal(drain(), 1);
     }
     stop();
+    protect = SEAL_INTEGRITY;
+}
+
+/* What a stranger sends, a fragment changed on the way and one that was seen before are told apart
+ * from what the peer sends, before anything else is believed of them. */
+static void test_forged(void **state)
+{
+    const struct sim_faults faults = {
+        .datagram = true, .max_datagram = FRAG_BYTES, .duplicate = 1000000};
+    struct rand r = {.state = 19};
+    struct net_guard guard;
+    uint32_t address, id = 0;
+    size_t len = sizeof address;
+
+    (void)state;
+    for (protect = SEAL_INTEGRITY; protect <= SEAL_ENCRYPT; protect++) {
+        start(&faults);
+        assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
+        for (uint32_t round = 1; round <= 200; round++) {
+            struct made m = made_of(4, 0, 1u << 16, &r);
+            m.mark.number = htole64(seals[0].number + round);
+            m.mark.id ^= round % 2;
+            net_sim_inject(nw, address, &m, sizeof m);
+            fill(++id, 3000);
+            assert_int_equal(net_frag.send(ends[0], peer, 0, 3000), NET_E_DONE);
+            assert_int_equal(drain(), 1);
+        }
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(drain(), 0);
+        net_frag.guard(ends[1], &guard);
+        assert_int_equal(guard.forged, 200);
+        assert_true(guard.replayed > 400);
+        stop();
+    }
+    protect = SEAL_INTEGRITY;
 }
 
 int main(void)
@@ -228,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_rubbish),
         cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_good_among_rubbish),
+        cmocka_unit_test(test_forged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,11 +39,16 @@ struct end {
 };
 
 static struct end ends[2];
+static const uint8_t secret[SEAL_SECRET_BYTES] = "between the two";
+static enum seal_mode protect = SEAL_INTEGRITY;
 
 static void open_end(struct end *e)
 {
-    struct net_config config = {
-        .n_blocks = BLOCKS, .max_bytes = PACKET, .address = "127.0.0.1", .provider = "tcp"};
+    struct net_config config = {.n_blocks = BLOCKS,
+                                .max_bytes = PACKET,
+                                .address = "127.0.0.1",
+                                .provider = "tcp",
+                                .protect = protect};
 
     memset(e, 0, sizeof *e);
     assert_int_equal(arena_init(&e->arena, BLOCKS, PACKET - 80), 0);
@@ -56,6 +61,8 @@ static void close_end(struct end *e)
 {
     net_tcp.close(e->net);
     arena_deinit(&e->arena);
+    if (e->seal.made)
+        seal_deinit(&e->seal);
 }
 
 static void introduce(struct end *e, const struct end *to)
@@ -64,6 +71,8 @@ static void introduce(struct end *e, const struct end *to)
     size_t len = sizeof address;
 
     assert_int_equal(net_tcp.address(to->net, address, &len), 0);
+    if (!e->seal.made)
+        assert_int_equal(seal_init(&e->seal, secret, e == &ends[0], protect), 0);
     assert_int_equal(net_tcp.peer_add(e->net, address, len, &e->seal, &e->peer), 0);
 }
 
@@ -180,6 +189,12 @@ static void test_streams(void **state)
     stream_both_ways(1, 64, false, 1500);
     stream_both_ways(2, 1, true, 1500);
     stream_both_ways(9, 3, false, 3000);
+    protect = SEAL_ENCRYPT;
+    stream_both_ways(32, 64, true, 2000);
+    stream_both_ways(9, 3, false, 1500);
+    protect = SEAL_NONE;
+    stream_both_ways(32, 64, true, 2000);
+    protect = SEAL_INTEGRITY;
 }
 
 static int dial(const struct end *to)
@@ -193,16 +208,6 @@ static int dial(const struct end *to)
     return fd;
 }
 
-static struct tcp_hello hello_of(const struct sockaddr_in *from)
-{
-    struct tcp_hello h = {.head = {TCP_HELLO_MAGIC, (uint32_t)TCP_HELLO_BYTES},
-                          .version = TCP_VERSION,
-                          .address_len = sizeof *from};
-
-    memcpy(h.address, from, sizeof *from);
-    return h;
-}
-
 /* A peer that nothing listens for, so that only its own connection counts. */
 static struct sockaddr_in nowhere(void)
 {
@@ -210,101 +215,345 @@ static struct sockaddr_in nowhere(void)
         .sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
+/* The other side of a connection to an end, played by hand. */
+struct hand {
+    struct tcp_conn c;
+    struct seal seal;
+    uint8_t got[sizeof(struct tcp_hello) + sizeof(struct tcp_head) + TCP_PROOF_BYTES];
+    size_t n_got;
+};
+
+/* Dials, and makes a hello as a peer that listens at `from` would. */
+static void hand_dial(struct hand *h, const struct end *to, const struct sockaddr_in *from)
+{
+    static struct net own;
+
+    memset(h, 0, sizeof *h);
+    assert_int_equal(seal_init(&h->seal, secret, false, protect), 0);
+    own.address_len = sizeof *from;
+    memcpy(own.address, from, sizeof *from);
+    h->c.initiated = true;
+    h->c.fd = dial(to);
+    tcp_proof_hello(&own, &h->c);
+}
+
+static void hand_close(struct hand *h)
+{
+    close(h->c.fd);
+    seal_key_deinit(&h->c.in);
+    seal_key_deinit(&h->c.out_key);
+    seal_deinit(&h->seal);
+}
+
+static void hand_send(struct hand *h, const void *bytes, size_t n)
+{
+    assert_int_equal(send(h->c.fd, bytes, n, MSG_NOSIGNAL), n);
+}
+
+/* Waits for the end's hello and proof, and adds the own proof to what is to be sent. */
+static void hand_answer(struct hand *h, struct end *to, bool large)
+{
+    uint64_t end_ns = clock_now_ns() + LIMIT_NS;
+
+    while (h->n_got < sizeof h->got) {
+        assert_true(clock_now_ns() < end_ns);
+        turn(to, 64, large);
+        ssize_t n = recv(h->c.fd, h->got + h->n_got, sizeof h->got - h->n_got, MSG_DONTWAIT);
+        assert_true(n > 0 || (n < 0 && errno == EAGAIN));
+        h->n_got += n > 0 ? (size_t)n : 0;
+    }
+    memcpy(&h->c.hello, h->got, sizeof h->c.hello);
+    memcpy(h->c.proof, h->got + sizeof h->got - TCP_PROOF_BYTES, TCP_PROOF_BYTES);
+    assert_int_equal(tcp_proof_answer(&h->c, &h->seal), 0);
+    assert_int_equal(tcp_proof_check(&h->c, &h->seal), 0);
+}
+
+/* Hello, answer, proof: packets may follow. */
+static void hand_shake(struct hand *h, struct end *to, const struct sockaddr_in *from)
+{
+    hand_dial(h, to, from);
+    hand_send(h, h->c.out, h->c.out_len);
+    size_t n = h->c.out_len;
+    hand_answer(h, to, false);
+    hand_send(h, h->c.out + n, h->c.out_len - n);
+}
+
+/* Packet k as it is to be sent. Returns the bytes of its frame. */
+static size_t hand_frame(struct hand *h, uint8_t *to, uint64_t k, uint32_t len)
+{
+    struct tcp_head head = {.magic = TCP_FRAME_MAGIC, .len = len};
+
+    fill(to + sizeof head, len, k);
+    head.code = seal_key_wrap(&h->c.out_key, h->c.n_out++, NULL, 0, to + sizeof head, len,
+                              to + sizeof head);
+    memcpy(to, &head, sizeof head);
+    return sizeof head + len;
+}
+
+static void know(struct end *e, const struct sockaddr_in *from)
+{
+    if (!e->seal.made)
+        assert_int_equal(seal_init(&e->seal, secret, true, protect), 0);
+    assert_int_equal(net_tcp.peer_add(e->net, from, sizeof *from, &e->seal, &e->peer), 0);
+}
+
 /* Frames that arrive byte by byte, in one piece, and in pieces of odd length. */
 static void test_pieces(void **state)
 {
     static uint8_t stream[600000];
-    static const size_t pieces[] = {1, 7, 8, 9, 1000, 16471, 16472, 16473, 70000, sizeof stream};
+    static const size_t pieces[] = {1,    7,     8,     15,    16,    17,
+                                    1000, 16479, 16480, 16481, 70000, sizeof stream};
     struct sockaddr_in from = nowhere();
 
     (void)state;
     for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
-        struct tcp_hello hello = hello_of(&from);
-        size_t n = sizeof hello, at = 0;
+        size_t n = 0, at = 0;
         uint32_t n_packets = 0;
+        struct hand hand;
+        protect = p % 2 ? SEAL_INTEGRITY : SEAL_ENCRYPT;
         start(12);
-        assert_int_equal(
-            net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].seal, &ends[0].peer), 0);
-        memcpy(stream, &hello, n);
+        know(&ends[0], &from);
+        hand_dial(&hand, &ends[0], &from);
+        for (size_t k; at < hand.c.out_len; at += k) {
+            k = pieces[p] < hand.c.out_len - at ? pieces[p] : hand.c.out_len - at;
+            hand_send(&hand, hand.c.out + at, k);
+            turn(&ends[0], 64, true);
+        }
+        hand_answer(&hand, &ends[0], true);
+        n = hand.c.out_len - at;
+        memcpy(stream, hand.c.out + at, n);
         /* One byte a poll takes its time: a shorter stream then. */
-        for (size_t limit = pieces[p] < 100 ? 60000 : sizeof stream - PACKET - 8; n < limit;
+        for (size_t limit = pieces[p] < 100 ? 60000 : sizeof stream - PACKET - 16; n < limit;
              n_packets++) {
-            uint32_t len = length_of(n_packets, true);
-            struct tcp_head head = {TCP_FRAME_MAGIC, len};
-            memcpy(stream + n, &head, sizeof head);
-            fill(stream + n + sizeof head, len, n_packets);
-            n += sizeof head + len;
+            n += hand_frame(&hand, stream + n, n_packets, length_of(n_packets, true));
             if (pieces[p] < 100 && n > 40000)
                 limit = 0;
         }
-        int fd = dial(&ends[0]);
         uint64_t end_ns = clock_now_ns() + LIMIT_NS;
+        at = 0;
         while (ends[0].n_received < n_packets) {
             assert_true(clock_now_ns() < end_ns);
             size_t k = pieces[p] < n - at ? pieces[p] : n - at;
-            ssize_t rc = k ? send(fd, stream + at, k, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+            ssize_t rc = k ? send(hand.c.fd, stream + at, k, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
             at += rc > 0 ? (size_t)rc : 0;
             turn(&ends[0], 64, true);
         }
-        close(fd);
+        hand_close(&hand);
         stop();
     }
+    protect = SEAL_INTEGRITY;
 }
 
-/* Whoever sends rubbish is hung up on; others do not notice. */
-static void test_rubbish(void **state)
+/* Turns, with packets between the two ends, until the connection is closed by the other side. */
+static void until_closed(int fd, uint64_t *sent)
 {
-    struct sockaddr_in from = nowhere();
-    struct tcp_hello good = hello_of(&from);
-    struct {
-        struct tcp_hello hello;
-        struct tcp_head head;
-    } all[] = {
-        {good, {0x12345678, 8}},
-        {good, {TCP_FRAME_MAGIC, 0}},
-        {good, {TCP_FRAME_MAGIC, PACKET + 1}},
-        {good, {TCP_FRAME_MAGIC, UINT32_MAX}},
-        {good, {TCP_HELLO_MAGIC, (uint32_t)TCP_HELLO_BYTES}},
-        {good, {TCP_FRAME_MAGIC, 8}},
-        {good, {TCP_FRAME_MAGIC, 8}},
-        {good, {TCP_FRAME_MAGIC, 8}},
-        {good, {TCP_FRAME_MAGIC, 8}},
-        {good, {TCP_FRAME_MAGIC, 8}},
-    };
-    (void)state;
-    all[5].hello.version = 99;
-    all[6].hello.address_len = NET_ADDRESS_BYTES + 1;
-    all[7].hello.address_len = 0;
-    all[8].hello.head.magic = 0x47455420; /* a web browser */
-    all[9].hello.cls = WIRE_CLASSES;
+    uint64_t end_ns = clock_now_ns() + LIMIT_NS;
+    char bytes[256];
+    ssize_t rc = -1;
+
+    do {
+        assert_true(clock_now_ns() < end_ns);
+        *sent += send_packet(&ends[1], *sent, false);
+        turn(&ends[0], 64, false);
+        turn(&ends[1], 64, false);
+        rc = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    } while (rc > 0 || (rc < 0 && errno == EAGAIN));
+}
+
+static void start_pair(void)
+{
     start(16);
     introduce(&ends[0], &ends[1]);
     introduce(&ends[1], &ends[0]);
-    assert_int_equal(
-        net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].seal, &(uint32_t){0}), 0);
-    uint64_t sent = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        int fd = dial(&ends[0]);
-        assert_int_equal(send(fd, &all[i], sizeof all[i], MSG_NOSIGNAL), sizeof all[i]);
-        uint64_t end_ns = clock_now_ns() + LIMIT_NS;
-        char byte;
-        ssize_t rc = -1;
-        do {
-            assert_true(clock_now_ns() < end_ns);
-            sent += send_packet(&ends[1], sent, false);
-            turn(&ends[0], 64, false);
-            turn(&ends[1], 64, false);
-            rc = recv(fd, &byte, 1, MSG_DONTWAIT);
-        } while (rc > 0 || (rc < 0 && errno == EAGAIN));
-        close(fd);
-    }
+}
+
+static void finish_pair(uint64_t sent)
+{
     uint64_t end_ns = clock_now_ns() + LIMIT_NS;
+
     while (ends[0].n_received < sent) {
         assert_true(clock_now_ns() < end_ns);
         turn(&ends[0], 64, false);
         turn(&ends[1], 64, false);
     }
+    assert_int_equal(ends[0].n_failed + ends[1].n_failed + ends[1].n_down, 0);
     stop();
+}
+
+/* Whoever sends rubbish is hung up on; others do not notice. */
+static void test_rubbish(void **state)
+{
+    static const struct tcp_head heads[] = {
+        {.magic = 0x12345678, .len = 8},
+        {.magic = TCP_FRAME_MAGIC, .len = 0},
+        {.magic = TCP_FRAME_MAGIC, .len = PACKET + 1},
+        {.magic = TCP_FRAME_MAGIC, .len = UINT32_MAX},
+        {.magic = TCP_HELLO_MAGIC, .len = (uint32_t)TCP_HELLO_BYTES},
+    };
+    struct sockaddr_in from = nowhere();
+    struct hand hand;
+    uint64_t sent = 0;
+    (void)state;
+
+    start_pair();
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        assert_int_equal(
+            net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].seal, &(uint32_t){0}), 0);
+        hand_shake(&hand, &ends[0], &from);
+        hand_send(&hand, &heads[i], sizeof heads[i]);
+        until_closed(hand.c.fd, &sent);
+        hand_close(&hand);
+        from.sin_port++;
+    }
+    for (int i = 0; i < 5; i++) {
+        hand_dial(&hand, &ends[0], &from);
+        struct tcp_hello hello = hand.c.own_hello;
+        hello.version = i == 0 ? 99 : hello.version;
+        hello.address_len = i == 1 ? NET_ADDRESS_BYTES + 1 : i == 2 ? 0 : hello.address_len;
+        hello.cls = i == 4 ? WIRE_CLASSES : 0;
+        hello.head.magic = i == 3 ? 0x47455420 : hello.head.magic; /* a web browser */
+        hand_send(&hand, &hello, sizeof hello);
+        until_closed(hand.c.fd, &sent);
+        hand_close(&hand);
+    }
+    finish_pair(sent);
+}
+
+/* Somebody who names a peer's address and does not know the secret. */
+static void test_impostor(void **state)
+{
+    struct sockaddr_in from = nowhere(), elsewhere = nowhere();
+    uint8_t seen[sizeof(struct tcp_hello) + sizeof(struct tcp_head) + TCP_PROOF_BYTES];
+    uint8_t frame[200];
+    struct hand hand;
+    struct net_guard guard;
+    uint64_t sent = 0;
+    (void)state;
+
+    start_pair();
+    assert_int_equal(
+        net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].seal, &(uint32_t){0}), 0);
+    /* A packet at once, and a packet in the place of the proof. */
+    for (int i = 0; i < 2; i++) {
+        hand_dial(&hand, &ends[0], &from);
+        hand_send(&hand, hand.c.out, i == 0 ? 0 : hand.c.out_len);
+        hand_send(&hand, frame, hand_frame(&hand, frame, 0, 100));
+        until_closed(hand.c.fd, &sent);
+        hand_close(&hand);
+    }
+    /* A proof that is wrong. */
+    hand_dial(&hand, &ends[0], &from);
+    hand_send(&hand, hand.c.out, hand.c.out_len);
+    hand_answer(&hand, &ends[0], false);
+    hand.c.out[hand.c.out_len - 1] ^= 1;
+    hand_send(&hand, hand.c.out + sizeof(struct tcp_hello),
+              hand.c.out_len - sizeof(struct tcp_hello));
+    until_closed(hand.c.fd, &sent);
+    hand_close(&hand);
+    /* What a good connection was seen to send, once more; and the other side's own proof back. */
+    hand_shake(&hand, &ends[0], &from);
+    memcpy(seen, hand.c.out, sizeof seen);
+    hand_close(&hand);
+    for (int i = 0; i < 2; i++) {
+        hand_dial(&hand, &ends[0], &from);
+        if (i == 0)
+            memcpy(&hand.c.own_hello, seen, sizeof hand.c.own_hello);
+        hand_send(&hand, &hand.c.own_hello, sizeof hand.c.own_hello);
+        hand_answer(&hand, &ends[0], false);
+        hand_send(&hand, (i == 0 ? seen : hand.got) + sizeof(struct tcp_hello),
+                  sizeof seen - sizeof(struct tcp_hello));
+        until_closed(hand.c.fd, &sent);
+        hand_close(&hand);
+    }
+    /* Another host's address. */
+    elsewhere.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    assert_int_equal(
+        net_tcp.peer_add(ends[0].net, &elsewhere, sizeof elsewhere, &ends[0].seal, &(uint32_t){0}),
+        0);
+    hand_dial(&hand, &ends[0], &elsewhere);
+    hand_send(&hand, hand.c.out, hand.c.out_len);
+    until_closed(hand.c.fd, &sent);
+    hand_close(&hand);
+    net_tcp.guard(ends[0].net, &guard);
+    assert_true(guard.strangers >= 4);
+    assert_int_equal(guard.forged, 0);
+    finish_pair(sent);
+}
+
+/* A packet that is damaged on the way is lost, and the next one comes. */
+static void test_damage(void **state)
+{
+    struct sockaddr_in from = nowhere();
+    uint8_t frame[20000];
+    struct net_guard guard;
+    struct hand hand;
+    (void)state;
+
+    for (int large = 0; large < 2; large++) {
+        uint32_t len = large ? 10000 : 100;
+        uint64_t end_ns = clock_now_ns() + LIMIT_NS;
+        struct net_event event;
+        start(16);
+        know(&ends[0], &from);
+        hand_shake(&hand, &ends[0], &from);
+        for (uint32_t i = 0; i < 10; i++) {
+            size_t n = hand_frame(&hand, frame, i, len);
+            if (i % 3 == 1)
+                frame[sizeof(struct tcp_head) + i * 5] ^= 0x10;
+            hand_send(&hand, frame, n);
+            while (i % 3 != 1) {
+                assert_true(clock_now_ns() < end_ns);
+                int got = net_tcp.poll(ends[0].net, &event, 1);
+                assert_true(got >= 0);
+                if (got == 0)
+                    continue;
+                assert_int_equal(event.kind, NET_RECEIVED);
+                assert_int_equal(event.len, len);
+                check(arena_at(&ends[0].arena, event.block), len, i);
+                assert_int_equal(net_tcp.post(ends[0].net, event.block), 0);
+                break;
+            }
+        }
+        net_tcp.guard(ends[0].net, &guard);
+        assert_int_equal(guard.forged, 3);
+        hand_close(&hand);
+        stop();
+    }
+}
+
+/* Connections that say nothing hold no more than their share, and keep nobody out. */
+static void test_idle_strangers(void **state)
+{
+    enum { N = 300 };
+    static int fds[N];
+    struct sockaddr_in from = nowhere();
+    struct hand hand;
+    struct net_guard guard;
+    uint64_t sent = 0, n_open = 0;
+    char byte;
+    (void)state;
+
+    start_pair();
+    for (int i = 0; i < N; i++) {
+        fds[i] = dial(&ends[0]);
+        sent += send_packet(&ends[1], sent, false);
+        turn(&ends[0], 64, false);
+        turn(&ends[1], 64, false);
+    }
+    assert_int_equal(
+        net_tcp.peer_add(ends[0].net, &from, sizeof from, &ends[0].seal, &(uint32_t){0}), 0);
+    hand_shake(&hand, &ends[0], &from);
+    for (int i = 0; i < 200; i++)
+        turn(&ends[0], 64, false);
+    for (int i = 0; i < N; i++) {
+        n_open += recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+        close(fds[i]);
+    }
+    assert_true(n_open <= 32);
+    net_tcp.guard(ends[0].net, &guard);
+    assert_true(guard.strangers >= N - 32);
+    hand_close(&hand);
+    finish_pair(sent);
 }
 
 /* The peer dies with packets queued: they come back as failed, the peer is reported, and a new one
@@ -442,8 +691,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams), cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_rubbish), cmocka_unit_test(test_death),
-        cmocka_unit_test(test_early),   cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_rubbish), cmocka_unit_test(test_impostor),
+        cmocka_unit_test(test_damage),  cmocka_unit_test(test_idle_strangers),
+        cmocka_unit_test(test_death),   cmocka_unit_test(test_early),
+        cmocka_unit_test(test_classes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

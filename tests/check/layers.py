@@ -66,7 +66,7 @@ MAY_INCLUDE = {
     'base/': ['base/'],
     'proto/': ['base/', 'proto/'],
     'daemon/': DAEMON_CONTROL,
-    'daemon/config': ['base/', 'proto/', 'daemon/config'],
+    'daemon/config': ['base/', 'proto/', 'daemon/config', 'daemon/seal/seal'],
     'daemon/routing/': DAEMON_ROUTING,
     'daemon/cluster/': DAEMON_CLUSTER,
     'daemon/jobs/': DAEMON_JOBS,
@@ -112,7 +112,7 @@ MAY_INCLUDE = {
     'client/fortran/': ['client/fortran/'],
 }
 
-MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'], ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_stream', 'net_tcp',
+MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'], ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_proof', 'tcp_stream', 'net_tcp',
                                                           'net_ofi', 'net_frag', 'net_fault', 'net_drivers'])
 MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'pulse', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way', 'relay'])
 MAY_INCLUDE |= ladder('daemon/channel/', DAEMON_PORT + DAEMON_FLOW, ['job_table', 'ack', 'delivery', 'send', 'backlog', 'tx', 'rx', 'attach',

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a peer sends to the native TCP driver: with a good hello before it or not, in pieces of
- * several sizes, with few or many blocks to receive into. Packets have the length that they may
- * have, and no block is given twice or lost.
+ * What a peer sends to the native TCP driver: with a good hello and proof before it or not, in
+ * pieces of several sizes, with few or many blocks to receive into. Packets have the length that
+ * they may have, and no block is given twice or lost.
  *
- * Input: a byte of choices (bit 0: a good hello first; bits 1 to 3: size of the pieces; bits 4 and
- * 5: blocks), then the stream.
+ * Input: a byte of choices (bit 0: a good hello and proof first; bits 1 to 3: size of the pieces;
+ * bits 4 and 5: blocks), then the stream.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -57,27 +57,50 @@ static bool turn(struct fuzz *f)
     return n > 0;
 }
 
+/* Hello and proof as a peer would send them. False: the machine is short of something. */
+static bool introduce(struct fuzz *f, struct tcp_conn *c, const struct sockaddr_in *from)
+{
+    static struct net own;
+    uint8_t answer[sizeof(struct tcp_hello) + sizeof(struct tcp_head) + TCP_PROOF_BYTES];
+    size_t n = 0;
+
+    own.address_len = sizeof *from;
+    memcpy(own.address, from, sizeof *from);
+    c->initiated = true;
+    tcp_proof_hello(&own, c);
+    if (tcp_proof_flush(c) < 0)
+        return false;
+    for (int quiet = 0; n < sizeof answer && quiet < 100000; quiet++) {
+        turn(f);
+        ssize_t got = recv(c->fd, answer + n, sizeof answer - n, MSG_DONTWAIT);
+        n += got > 0 ? (size_t)got : 0;
+    }
+    memcpy(&c->hello, answer, sizeof c->hello);
+    return n == sizeof answer && tcp_proof_answer(c, &f->seal) == 0 && tcp_proof_flush(c) == 0;
+}
+
 /* -1: the machine has no port left, or the like. */
-static int dial(struct fuzz *f, bool hello)
+static int dial(struct fuzz *f, bool known)
 {
     static const struct linger at_once = {.l_onoff = 1};
     struct sockaddr_in from = {
         .sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct tcp_hello h = {.head = {TCP_HELLO_MAGIC, (uint32_t)TCP_HELLO_BYTES},
-                          .version = TCP_VERSION,
-                          .address_len = sizeof from};
+    static struct tcp_conn c;
     uint8_t address[NET_ADDRESS_BYTES];
     size_t len = sizeof address;
     uint32_t peer;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    memcpy(h.address, &from, sizeof from);
-    if (net_tcp.peer_add(f->net, &from, sizeof from, &f->seal, &peer) != 0 ||
+    /* Without codes, so that what is in the frames is looked at. */
+    if (seal_init(&f->seal, (const uint8_t[SEAL_SECRET_BYTES]){1}, true, SEAL_NONE) < 0 ||
+        net_tcp.peer_add(f->net, &from, sizeof from, &f->seal, &peer) != 0 ||
         net_tcp.address(f->net, address, &len) != 0)
         abort();
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* no port stays behind */
+    memset(&c, 0, sizeof c);
+    c.fd = fd;
     if (fd < 0 || connect(fd, (struct sockaddr *)(void *)address, (socklen_t)len) < 0 ||
-        (hello && send(fd, &h, sizeof h, MSG_NOSIGNAL) != sizeof h)) {
+        (known && !introduce(f, &c, &from))) {
         perror("channel_tcp: connection");
         if (fd >= 0)
             close(fd);
@@ -119,6 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         close(fd);
     turn(&f);
     net_tcp.close(f.net);
+    seal_deinit(&f.seal);
     arena_deinit(&f.arena);
     return 0;
 }

@@ -279,7 +279,8 @@ static void sim_info(const struct net *net, struct net_info *ret_info)
     uint32_t limit = net->nw->faults.max_datagram;
 
     *ret_info = (struct net_info){
-        .caps = net->nw->faults.datagram ? NET_CAP_DATAGRAM : 0,
+        /* Whoever simulates is no forger. */
+        .caps = NET_CAP_SEALS | (net->nw->faults.datagram ? NET_CAP_DATAGRAM : 0),
         .max_datagram = limit && limit < net->max_bytes ? limit : net->max_bytes,
         .n_receives = POSTS_MAX,
         .driver = "sim",
