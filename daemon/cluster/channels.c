@@ -16,6 +16,8 @@
 
 /* The log has one line of what a channel refused in this time. */
 #define COMPLAIN_NS (30 * CLOCK_NS_PER_S)
+/* Two nodes know each other within this time. */
+#define EARLY_NS (2 * CLOCK_NS_PER_S)
 
 /* A command that found its channel's ring full; they go out in order. */
 struct channels_waiting {
@@ -31,7 +33,8 @@ struct channels_end {
     struct net_info info;
     uint64_t last_turn;
     struct net_guard guard; /* refused so far */
-    uint64_t refused_ns;    /* when it last was more; 0: never */
+    uint64_t rose_ns;       /* since when it is more; 0: it is not */
+    uint64_t refused_ns;    /* when it last was more for good; 0: never */
     uint64_t complained_ns; /* when the log last said so */
     uint32_t idx;
     bool failed;
@@ -188,9 +191,18 @@ static void channels_watch(struct channels_end *fc, uint64_t now_ns)
         .strangers = count_get(counters, COUNT_STRANGERS),
     };
 
-    if (memcmp(&guard, &fc->guard, sizeof guard) == 0)
+    if (guard.forged <= fc->guard.forged && guard.replayed <= fc->guard.replayed &&
+        guard.strangers <= fc->guard.strangers) {
+        fc->rose_ns = 0;
+        return;
+    }
+    /* What comes from a peer that is not known yet is taken back when it is. */
+    if (fc->rose_ns == 0)
+        fc->rose_ns = now_ns;
+    if (now_ns - fc->rose_ns < EARLY_NS)
         return;
     fc->guard = guard;
+    fc->rose_ns = 0;
     fc->refused_ns = now_ns;
     if (fc->complained_ns != 0 && now_ns - fc->complained_ns < COMPLAIN_NS)
         return;

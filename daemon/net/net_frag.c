@@ -2,6 +2,7 @@
 #include "daemon/net/net_frag.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ static_assert(sizeof(struct frag_front) == 56, "in front of a fragment");
 #define FRAG_RECEIVES 2048u
 #define PARTIALS      128u
 #define POSTS         1024u
+#define EARLY         16u
 /* Inner events fetched in one poll: a packet of 16 KiB is a dozen fragments. */
 #define POLL_MAX 256
 
@@ -62,6 +64,12 @@ struct net {
     uint32_t n_peers;
     struct seal *seals; /* by the id of what they send */
     struct net_guard guard;
+    /* Ids that nobody had when they came, and how often: a peer may know us before we know it. */
+    struct frag_early {
+        uint64_t id;
+        uint64_t n;
+    } early[EARLY];
+    uint32_t next_early;
     uint32_t free[FRAG_SENDS], n_free;
     /* A packet whose fragments did not all go at once. */
     bool sending;
@@ -152,6 +160,28 @@ static int frag_address(struct net *net, void *buf, size_t *len)
     return net->driver->address(net->inner, buf, len);
 }
 
+/* A datagram under an id that nobody has. */
+static void frag_note_early(struct net *net, uint64_t id)
+{
+    net->guard.forged++;
+    for (uint32_t i = 0; i < EARLY; i++)
+        if (net->early[i].id == id) {
+            net->early[i].n++;
+            return;
+        }
+    net->early[net->next_early++ % EARLY] = (struct frag_early){.id = id, .n = 1};
+}
+
+/* What came under this id was no stranger's. */
+static void frag_take_early(struct net *net, uint64_t id)
+{
+    for (uint32_t i = 0; i < EARLY; i++)
+        if (net->early[i].id == id) {
+            net->guard.forged -= net->early[i].n;
+            net->early[i] = (struct frag_early){0};
+        }
+}
+
 static int frag_peer_add(struct net *net, const void *address, size_t len, struct seal *seal,
                          uint32_t *ret_peer)
 {
@@ -172,6 +202,7 @@ static int frag_peer_add(struct net *net, const void *address, size_t len, struc
     }
     net->peers[peer] = seal;
     seal_add(&net->seals, seal);
+    frag_take_early(net, htole64(seal->in_id));
     *ret_peer = peer;
     return 0;
 }
@@ -293,9 +324,11 @@ static bool frag_receive(struct net *net, uint32_t frag, uint32_t len, struct ne
     uint32_t bytes = len - (uint32_t)sizeof front;
     /* Nothing of it is believed before. */
     struct seal *seal = seal_find(net->seals, front.mark.id);
-    int why =
-        seal ? seal_unwrap(seal, &front.mark, &front.header, sizeof front.header, data, bytes, data)
-             : SEAL_E_CODE;
+    if (!seal) {
+        frag_note_early(net, front.mark.id);
+        return false;
+    }
+    int why = seal_unwrap(seal, &front.mark, &front.header, sizeof front.header, data, bytes, data);
     if (why != 0) {
         net->guard.forged += why == SEAL_E_CODE;
         net->guard.replayed += why == SEAL_E_OLD;

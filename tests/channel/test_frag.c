@@ -24,7 +24,7 @@
 static struct sim_network *nw;
 static struct arena arenas[2];
 static struct net *ends[2];
-static uint32_t peer;
+static uint32_t peer, far;
 static struct seal seals[2];
 static enum seal_mode protect = SEAL_INTEGRITY;
 static uint64_t now_ns;
@@ -48,7 +48,7 @@ static void start(const struct sim_faults *faults)
             assert_int_equal(net_frag.post(ends[i], b), 0);
     }
     assert_int_equal(net_frag.address(ends[0], &address, &len), 0);
-    assert_int_equal(net_frag.peer_add(ends[1], &address, len, &seals[1], &peer), 0);
+    assert_int_equal(net_frag.peer_add(ends[1], &address, len, &seals[1], &far), 0);
     assert_int_equal(net_frag.address(ends[1], &address, &len), 0);
     assert_int_equal(net_frag.peer_add(ends[0], &address, len, &seals[0], &peer), 0);
 }
@@ -276,6 +276,34 @@ static void test_forged(void **state)
     protect = SEAL_INTEGRITY;
 }
 
+/* What a peer sends before it is known here is dropped, and is no stranger's. */
+static void test_early(void **state)
+{
+    const struct sim_faults calm = {.datagram = true, .max_datagram = FRAG_BYTES};
+    struct net_guard guard;
+    uint32_t address, known;
+    size_t len = sizeof address;
+
+    (void)state;
+    start(&calm);
+    assert_int_equal(net_frag.address(ends[0], &address, &len), 0);
+    net_frag.peer_remove(ends[1], far);
+    for (uint32_t id = 1; id <= 3; id++) {
+        fill(id, 3000);
+        assert_int_equal(net_frag.send(ends[0], peer, 0, 3000), NET_E_DONE);
+        assert_int_equal(drain(), 0);
+    }
+    net_frag.guard(ends[1], &guard);
+    assert_int_equal(guard.forged, 9);
+    assert_int_equal(net_frag.peer_add(ends[1], &address, len, &seals[1], &known), 0);
+    net_frag.guard(ends[1], &guard);
+    assert_int_equal(guard.forged, 0);
+    fill(4, 3000);
+    assert_int_equal(net_frag.send(ends[0], peer, 0, 3000), NET_E_DONE);
+    assert_int_equal(drain(), 1);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_good_among_rubbish),
         cmocka_unit_test(test_forged),
+        cmocka_unit_test(test_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
