@@ -27,7 +27,8 @@ char fuzz_buffer[PLACE_BYTES];
 const char fuzz_text[] = "motet";
 
 static uintptr_t good[FUZZ_KINDS], freed[FUZZ_KINDS];
-static int comm_keyval, type_keyval;
+static int comm_keyval, type_keyval, win_keyval;
+static char fuzz_window[4096];
 
 static const uintptr_t null_handles[FUZZ_KINDS] = {
     [FUZZ_COMM] = (uintptr_t)MPI_COMM_NULL,
@@ -99,7 +100,7 @@ int fuzz_function(void)
 
 int fuzz_keyval(enum fuzz_kind kind)
 {
-    return kind == FUZZ_TYPE ? type_keyval : comm_keyval;
+    return kind == FUZZ_TYPE ? type_keyval : kind == FUZZ_WIN ? win_keyval : comm_keyval;
 }
 
 static uintptr_t fresh_handle(enum fuzz_kind kind)
@@ -114,6 +115,7 @@ static uintptr_t fresh_handle(enum fuzz_kind kind)
     MPI_Request request;
     MPI_Message message;
     MPI_Session session;
+    MPI_Win win;
     switch (kind) {
     case FUZZ_COMM:
         MPI_Comm_dup(MPI_COMM_SELF, &comm);
@@ -148,7 +150,11 @@ static uintptr_t fresh_handle(enum fuzz_kind kind)
     case FUZZ_SESSION:
         MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
         return (uintptr_t)session;
-    default: /* windows and files: not there yet, so that no handle is good */
+    case FUZZ_WIN: /* of its own, so that nobody else has to do his part */
+        MPI_Win_create(fuzz_window, sizeof fuzz_window, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+        return (uintptr_t)win;
+    default: /* files: not there yet, so that no handle is good */
         return null_handles[kind];
     }
 }
@@ -181,6 +187,9 @@ static void free_handle(enum fuzz_kind kind, uintptr_t handle)
         break;
     case FUZZ_MESSAGE:
         MPI_Mrecv(&number, 1, MPI_INT, &(MPI_Message){(MPI_Message)handle}, MPI_STATUS_IGNORE);
+        break;
+    case FUZZ_WIN:
+        MPI_Win_free(&(MPI_Win){(MPI_Win)handle});
         break;
     case FUZZ_SESSION:
         MPI_Session_finalize(&(MPI_Session){(MPI_Session)handle});
@@ -350,6 +359,7 @@ static void child(const struct fuzz_function *f, uint64_t seed)
     good[FUZZ_ERRHANDLER] = (uintptr_t)MPI_ERRORS_RETURN;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &comm_keyval, NULL);
     MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &type_keyval, NULL);
+    MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &win_keyval, NULL);
     MPI_Comm worlds[] = {MPI_COMM_WORLD, cart_comm(), graph_comm(), dist_graph_comm()};
     for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
         good[FUZZ_COMM] = (uintptr_t)worlds[i];
