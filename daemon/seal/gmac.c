@@ -148,7 +148,7 @@ GMAC_TARGET static inline uint64_t gmac_finish(const struct gmac *g, struct gmac
                                                __m128i hash, size_t n_bytes, const uint8_t *nonce)
 {
     uint8_t first[16] = {[15] = 1};
-    __m128i lengths = _mm_set_epi64x((long long)(n_bytes * 8), 0);
+    __m128i lengths = _mm_set_epi64x((long long)n_bytes * 8, 0);
     uint64_t code;
 
     gmac_multiply(sum, _mm_xor_si128(lengths, hash), *gmac_power(g, 1));

@@ -112,9 +112,11 @@ MAY_INCLUDE = {
     'client/fortran/': ['client/fortran/'],
 }
 
-MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'], ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_proof', 'tcp_stream', 'net_tcp',
-                                                          'net_ofi', 'net_frag', 'net_fault', 'net_drivers'])
-MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'pulse', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way', 'relay'])
+MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'],
+                      ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_proof', 'tcp_stream', 'net_tcp', 'net_ofi',
+                       'net_frag', 'net_fault', 'net_drivers'])
+MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'pulse', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way',
+                                                   'relay'])
 MAY_INCLUDE |= ladder('daemon/channel/', DAEMON_PORT + DAEMON_FLOW, ['job_table', 'ack', 'delivery', 'send', 'backlog', 'tx', 'rx', 'attach',
                                                                     'turn', 'loop', 'channel'])
 

@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _lock = threading.Lock()
 _groups = set()  # process groups that run; each is a session of its own
-_stopped = False
+_stopped = threading.Event()
 
 
 def _kill(group):
@@ -25,7 +25,7 @@ def _kill(group):
 def run(command, limit_s, **options):
     """Exit code and output of a command; the code is None when its time was over. Everything that it started is ended."""
     with _lock:
-        if _stopped:
+        if _stopped.is_set():
             raise RuntimeError('interrupted')
         process = subprocess.Popen(DIE_WITH_PARENT + command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    start_new_session=True, text=True, errors='replace', **options)
@@ -48,9 +48,8 @@ def _on_signal(number, _frame):
 
 
 def _end(code):
-    global _stopped
     with _lock:
-        _stopped = True
+        _stopped.set()
         for group in _groups:
             _kill(group)
     os._exit(code)

@@ -24,8 +24,9 @@ import sys
 import threading
 import time
 
-import mutant as lists
 from process import end_all_on_signals, run
+
+import mutant as lists
 
 DEMANDED_PERCENT = 95
 SKIPPED = 77  # exit code of a test that cannot run here
