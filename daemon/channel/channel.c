@@ -116,8 +116,9 @@ void channel_free(struct channel *ch)
     watch_close(&ch->turn.watch);
     send_deinit(&ch->turn.sender);
     ack_deinit(&ch->turn.acks);
-    link_deinit(&ch->turn.links);
+    /* The endpoint first: it knows the seals that lie in the links. */
     port_close(&ch->turn.port);
+    link_deinit(&ch->turn.links);
     free(ch);
 }
 

@@ -56,8 +56,8 @@ struct parts *parts_new(bool datagram)
 
 void parts_free(struct parts *p)
 {
-    link_deinit(&p->links);
     port_close(&p->port);
+    link_deinit(&p->links);
     net_sim.close(p->far);
     net_sim_network_free(p->network);
     arena_deinit(&p->far_arena);
