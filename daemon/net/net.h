@@ -30,6 +30,7 @@ enum net_cap {
     NET_CAP_RENEW = 0x04,    /* a peer that is removed and added again has a new connection, and no
                                 other peer notices */
     NET_CAP_SEALS = 0x08,    /* protects its packets itself; for others net_frag does */
+    NET_CAP_CLASSES = 0x10,  /* each class of packets has a connection of its own */
 };
 
 struct net_config {
@@ -118,7 +119,8 @@ struct net_driver {
     int (*wait_fd)(struct net *net);
     /* 0: sleeping on the descriptor is safe now. -EAGAIN: poll again first. */
     int (*wait_ready)(struct net *net);
-    /* Optional: is the network still at what was sent to this peer, and has got on with it since
-     * the last call? Whoever waits for an answer then waits behind a queue, not in vain. */
-    bool (*moving)(struct net *net, uint32_t peer);
+    /* Optional: for which classes of packets is the network still at what was sent to this peer,
+     * and has got on with it since the last call? A bit for each, 1 << enum wire_class. Whoever
+     * waits for an answer then waits behind a queue, not in vain. */
+    uint32_t (*moving)(struct net *net, uint32_t peer);
 };

@@ -110,9 +110,9 @@ static int fault_send(struct net *net, uint32_t peer, uint32_t block, uint32_t l
     return net->driver->send(net->inner, peer, block, len);
 }
 
-static bool fault_moving(struct net *net, uint32_t peer)
+static uint32_t fault_moving(struct net *net, uint32_t peer)
 {
-    return net->driver->moving && net->driver->moving(net->inner, peer);
+    return net->driver->moving ? net->driver->moving(net->inner, peer) : 0;
 }
 
 static int fault_post(struct net *net, uint32_t block)

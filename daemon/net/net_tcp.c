@@ -541,7 +541,7 @@ static int tcp_open(const struct net_config *config, const struct arena *arena,
 static void tcp_info(const struct net *net, struct net_info *ret_info)
 {
     *ret_info = (struct net_info){
-        .caps = NET_CAP_WAIT | NET_CAP_RENEW | NET_CAP_SEALS,
+        .caps = NET_CAP_WAIT | NET_CAP_RENEW | NET_CAP_SEALS | NET_CAP_CLASSES,
         .max_datagram = net->max_bytes,
         /* Few, so that they stay in the cache. */
         .n_receives = 96,
@@ -657,14 +657,14 @@ static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len
     return 0;
 }
 
-static bool tcp_moving(struct net *net, uint32_t peer)
+static uint32_t tcp_moving(struct net *net, uint32_t peer)
 {
-    bool moving = false;
+    uint32_t moving = 0;
 
     for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++) {
         struct tcp_peer *p = &net->peers[peer * WIRE_CLASSES + cls];
-        if (p->conn && !p->conn->connecting)
-            moving |= tcp_stream_moving(p->conn, &p->confirmed_bytes);
+        if (p->conn && !p->conn->connecting && tcp_stream_moving(p->conn, &p->confirmed_bytes))
+            moving |= 1u << cls;
     }
     return moving;
 }

@@ -102,7 +102,7 @@ static bool link_try(struct links *links, struct link *link, uint32_t block)
         port_block_done(links->port, block, rc);
         return true;
     }
-    link->moved_ns = links->port->now_ns;
+    out->moved_ns = links->port->now_ns;
     link->quick_run = out == &link->out[WIRE_QUICK] && link->out[WIRE_BULK].queue.n > 0
                           ? link->quick_run + len
                           : 0;
@@ -144,8 +144,8 @@ void link_send(struct links *links, struct link *link, uint32_t block)
     bool in_front = cls == WIRE_QUICK ? !link_owes_bulk(link) : link->out[WIRE_QUICK].queue.n == 0;
     if (out->queue.n == 0 && in_front && link_try(links, link, block))
         return;
-    if (!link_has_queue(link) && link_n_driver(link) == 0)
-        link->moved_ns = links->port->now_ns;
+    if (out->queue.n == 0 && out->n_driver == 0)
+        out->moved_ns = links->port->now_ns;
     if (!link_has_queue(link))
         list_append(&links->busy, &link->busy);
     block_queue_push(&out->queue, arena, block);
@@ -210,7 +210,7 @@ void link_on_sent(struct links *links, uint32_t block, int error)
     }
     if (out->n_driver == 0)
         out->driver_bytes = 0;
-    link->moved_ns = links->port->now_ns;
+    out->moved_ns = links->port->now_ns;
     if (link->n_disowned > 0)
         link->n_disowned--;
     else if (error)
@@ -286,6 +286,7 @@ void link_add(struct links *links, const struct cmd_link *at)
     struct pulse_config config = {
         .full_bytes = (uint32_t)sizeof(struct wire_header) + port->packet_bytes,
         .stream = !(caps & NET_CAP_DATAGRAM),
+        .split = caps & NET_CAP_CLASSES,
         .renew_every_ns = caps & NET_CAP_DATAGRAM ? UINT64_MAX
                           : caps & NET_CAP_RENEW  ? RENEW_NS
                                                   : RENEW_ALL_NS,
@@ -420,14 +421,26 @@ static void link_tell(struct links *links, struct link *link)
     link->told_error = error;
 }
 
-/* Do packets get through, though a probe is not answered? */
-static bool link_moves(const struct links *links, const struct link *link)
+/* Do packets get through, though a probe is not answered? A small one may wait behind anything, one
+ * of full size only behind bulk. */
+static void link_look_for_progress(const struct links *links, struct link *link)
 {
     const struct port *port = links->port;
+    struct pulse *p = &link->pulse;
+    uint32_t moving = port->driver->moving ? port->driver->moving(port->net, link->peer) : 0;
+    uint32_t of_small = moving, of_large = moving;
 
-    if ((link_has_queue(link) || link_n_driver(link) > 0) && link->moved_ns > link->pulse.asked_ns)
-        return true;
-    return port->driver->moving && port->driver->moving(port->net, link->peer);
+    for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++) {
+        const struct link_out *out = &link->out[cls];
+        if (out->queue.n == 0 && out->n_driver == 0)
+            continue;
+        of_small |= (uint32_t)(out->moved_ns > p->asked_ns) << cls;
+        of_large |= (uint32_t)(out->moved_ns > p->large_asked_ns) << cls;
+    }
+    if (p->asked_ns != 0 && of_small != 0)
+        pulse_on_progress(p, false, port->now_ns);
+    if (p->large_asked_ns != 0 && of_large & 1u << WIRE_BULK)
+        pulse_on_progress(p, true, port->now_ns);
 }
 
 static void link_step(struct links *links, struct link *link, bool needed)
@@ -439,8 +452,8 @@ static void link_step(struct links *links, struct link *link, bool needed)
     struct pulse_use use = {.every_ns = traffic || needed ? every_ns : PROBES_RARELY * every_ns,
                             .large = link->n_large_since >= LARGE_PACKETS};
 
-    if (p->asked_ns != 0 && link_moves(links, link))
-        pulse_on_progress(p, links->port->now_ns);
+    if (p->asked_ns != 0 || p->large_asked_ns != 0)
+        link_look_for_progress(links, link);
     uint32_t todo = pulse_step(p, &use, links->port->now_ns);
     if (p->verdict != LINK_ALIVE && (link_has_queue(link) || link->told == LINK_ALIVE))
         link->fell = links->mend = true;

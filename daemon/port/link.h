@@ -20,6 +20,7 @@ struct link_out {
     uint64_t queue_bytes;
     uint32_t n_driver; /* given to it, not yet back */
     uint64_t driver_bytes;
+    uint64_t moved_ns; /* when the driver last took or finished something */
 };
 
 /* A neighbour on this channel's network. */
@@ -35,7 +36,6 @@ struct link {
     uint32_t n_disowned;             /* of those with the driver, given to a connection that was
                                         given up since */
     uint64_t retry_ns;               /* nothing is sent before */
-    uint64_t moved_ns;               /* when the driver last took or finished something */
     uint32_t n_since, n_large_since; /* packets, large ones, since the last probe */
     bool fell;                       /* what waits must take another way: relay_mend */
     bool renew;                      /* a new connection is to be made: likewise */

@@ -49,6 +49,7 @@ void pulse_start(struct pulse *p, const struct pulse_config *config, uint64_t no
 {
     *p = (struct pulse){.verdict = LINK_UNPROVED,
                         .stream = config->stream,
+                        .split = config->split,
                         .full_bytes = config->full_bytes,
                         .good_bytes = WIRE_PROBE_BYTES,
                         .bad_bytes = config->full_bytes,
@@ -169,6 +170,12 @@ static uint32_t pulse_prove(struct pulse *p, uint64_t now_ns)
                : 0;
 }
 
+/* Over one stream the small ones stand behind whatever does not pass. */
+static bool pulse_asks_large(const struct pulse *p)
+{
+    return !p->stream || p->split;
+}
+
 static uint32_t pulse_watch(struct pulse *p, const struct pulse_use *use, uint64_t now_ns)
 {
     uint64_t next_ns = p->sent_ns + (p->asked_ns ? FAST_NS : use->every_ns);
@@ -179,9 +186,11 @@ static uint32_t pulse_watch(struct pulse *p, const struct pulse_use *use, uint64
         todo |= PULSE_SEND_SMALL;
         next_ns = now_ns + FAST_NS;
     }
-    if (!p->stream && (p->large_asked_ns || p->large_due || use->large)) {
+    if (pulse_asks_large(p) && (p->large_asked_ns || p->large_due || use->large)) {
         if (now_ns >= large_ns) {
-            todo |= PULSE_SEND_LARGE;
+            /* A stream repeats what is lost by itself. */
+            if (!p->stream || p->large_asked_ns == 0)
+                todo |= PULSE_SEND_LARGE;
             p->large_due = false;
             large_ns = now_ns + FAST_NS;
         }
@@ -212,6 +221,8 @@ uint32_t pulse_step(struct pulse *p, const struct pulse_use *use, uint64_t now_n
         } else if (p->asked_ns == 0 && pulse_is_large_lost(p, now_ns)) {
             p->try_bytes = p->full_bytes;
             pulse_large_lost(p, now_ns);
+            if (p->renew_every_ns != UINT64_MAX)
+                return pulse_renew(p, now_ns);
         }
     }
     return p->verdict == LINK_ALIVE ? pulse_watch(p, use, now_ns) : pulse_prove(p, now_ns);
@@ -272,14 +283,16 @@ void pulse_on_probe(struct pulse *p, const struct wire_probe *probe, uint64_t no
     }
 }
 
-void pulse_on_progress(struct pulse *p, uint64_t now_ns)
+void pulse_on_progress(struct pulse *p, bool large, uint64_t now_ns)
 {
     if (p->verdict != LINK_ALIVE)
         return;
+    if (large && p->large_asked_ns && p->stream)
+        p->large_asked_ns = now_ns;
+    if (large)
+        return;
     if (p->asked_ns)
         p->asked_ns = now_ns;
-    if (p->large_asked_ns && p->stream)
-        p->large_asked_ns = now_ns;
     p->n_missed = 0;
 }
 
@@ -339,7 +352,7 @@ void pulse_doubt(struct pulse *p, uint64_t now_ns)
 {
     if (p->verdict != LINK_ALIVE)
         return;
-    if (!p->stream && p->large_asked_ns == 0)
+    if (pulse_asks_large(p) && p->large_asked_ns == 0)
         p->large_due = true;
     if (p->asked_ns == 0 && (p->answered_ns == 0 || now_ns - p->answered_ns >= FAST_NS))
         pulse_hurry(p, 0, now_ns);

@@ -20,7 +20,8 @@
  *
  * A stream carries everything in one order: what is too large for the path holds up the small
  * packets behind it. There a large loss shows as silence first; the connection is made anew, small
- * probes pass, and then the one of full size does not.
+ * probes pass, and then the one of full size does not. Where each class of packets has a stream of
+ * its own, small ones go on, and only a probe of full size finds out.
  */
 #pragma once
 
@@ -34,6 +35,7 @@ struct pulse {
     uint8_t verdict; /* enum link_verdict */
     bool stream;     /* below is a connection: it repeats what is lost, and keeps order */
     bool held;       /* the last small probe found no room */
+    bool split;      /* two: one for what is small, one for what is large */
     bool large_due;  /* a probe of full size is wanted at once */
     int error;       /* why the network refused last */
     uint32_t full_bytes, good_bytes, bad_bytes; /* sizes of packets that pass, and do not */
@@ -57,7 +59,7 @@ struct pulse {
 
 struct pulse_config {
     uint32_t full_bytes; /* largest packet, header included */
-    bool stream;
+    bool stream, split;
     uint64_t renew_every_ns; /* how often a new connection may be made; UINT64_MAX: there is none */
 };
 
@@ -82,8 +84,8 @@ void pulse_on_probe(struct pulse *p, const struct wire_probe *probe, uint64_t no
 /* One of ours is answered: rtt_ns ago it left. */
 void pulse_on_echo(struct pulse *p, const struct wire_probe *echo, uint64_t rtt_ns,
                    uint64_t now_ns);
-/* Packets get through: it was too early to judge. */
-void pulse_on_progress(struct pulse *p, uint64_t now_ns);
+/* Packets get through that a probe of this size may stand behind: it was too early to judge. */
+void pulse_on_progress(struct pulse *p, bool large, uint64_t now_ns);
 /* Something that went over the link is not acknowledged in time. */
 void pulse_doubt(struct pulse *p, uint64_t now_ns);
 /* The network says that it cannot: the connection broke, or could not be made. */

@@ -34,6 +34,7 @@ struct end {
     uint32_t lose_percent; /* of what leaves */
     uint32_t lose_above;   /* bytes */
     bool stuck;            /* stream: something that is lost holds up all behind it */
+    bool large_stuck;      /* the same where large packets have a stream of their own */
     bool refused;          /* the network says that it cannot send */
     bool frozen;           /* its thread does not run */
     uint32_t epoch;        /* of its connection */
@@ -44,13 +45,14 @@ static struct end ends[2];
 static struct sent wire[WIRE_MAX];
 static uint32_t n_wire;
 static uint64_t now_ns, delay_ns;
-static bool stream;
+static bool stream, split; /* split: a stream for what is small, one for what is large */
 static struct rand chance;
 static struct pulse_use use;
 
-static void start(bool is_stream)
+static void start_as(bool is_stream, bool is_split)
 {
     stream = is_stream;
+    split = is_split;
     now_ns = 5 * CLOCK_NS_PER_S;
     delay_ns = 50000;
     n_wire = 0;
@@ -59,11 +61,17 @@ static void start(bool is_stream)
     memset(ends, 0, sizeof ends);
     struct pulse_config config = {.full_bytes = FULL_BYTES,
                                   .stream = stream,
+                                  .split = split,
                                   .renew_every_ns = stream ? 500 * MS : UINT64_MAX};
     for (int i = 0; i < 2; i++) {
         ends[i].lose_above = UINT32_MAX;
         pulse_start(&ends[i].pulse, &config, now_ns);
     }
+}
+
+static void start(bool is_stream)
+{
+    start_as(is_stream, false);
 }
 
 static void put(uint32_t from, const struct wire_probe *probe, bool echo)
@@ -72,9 +80,11 @@ static void put(uint32_t from, const struct wire_probe *probe, bool echo)
     uint32_t n_bytes = echo ? WIRE_PROBE_BYTES : probe->n_bytes;
     bool lost = n_bytes > e->lose_above || rand_below(&chance, 100) < e->lose_percent;
 
+    bool *stuck = split && n_bytes > WIRE_PROBE_BYTES ? &e->large_stuck : &e->stuck;
+
     if (stream && lost)
-        e->stuck = true;
-    if (lost || e->stuck)
+        *stuck = true;
+    if (lost || *stuck)
         return;
     assert_true(n_wire < WIRE_MAX);
     wire[n_wire++] = (struct sent){.due_ns = now_ns + delay_ns,
@@ -120,7 +130,7 @@ static void step_end(uint32_t i)
 
     if (todo & PULSE_RENEW)
         /* Both directions begin anew. */
-        ends[0].stuck = ends[1].stuck = false;
+        ends[0].stuck = ends[1].stuck = ends[0].large_stuck = ends[1].large_stuck = false;
     if (todo & PULSE_SEND_SMALL)
         ask(i, false);
     if (todo & PULSE_SEND_LARGE)
@@ -248,6 +258,53 @@ static void test_large(void **state)
     }
 }
 
+/* The same where small packets have a stream of their own, so that nothing holds them up: at rest
+ * nobody notices, with large packets or a doubt at once. */
+static void test_large_of_two_streams(void **state)
+{
+    (void)state;
+    for (int doubt = 0; doubt < 2; doubt++) {
+        start_as(true, true);
+        until(LINK_ALIVE, LINK_ALIVE, 100);
+        run_ms(3000);
+        ends[0].lose_above = 1400;
+        run_ms(3000);
+        assert_int_equal(ends[0].pulse.verdict, LINK_ALIVE);
+        ends[0].large_stuck = true;
+        use.large = !doubt;
+        uint32_t ms = 0;
+        for (; ends[0].pulse.verdict != LINK_LARGE && ms < 5000; ms++) {
+            if (doubt && ms % 100 == 0)
+                pulse_doubt(&ends[0].pulse, now_ns);
+            run_ms(1);
+        }
+        assert_true(ms < 900);
+        run_ms(20000);
+        assert_int_equal(ends[1].pulse.verdict, LINK_ALIVE);
+        assert_int_equal(ends[0].pulse.verdict, LINK_LARGE);
+        assert_in_range(ends[0].pulse.good_bytes, 1400 - 64, 1400);
+        ends[0].lose_above = UINT32_MAX;
+        assert_true(until(LINK_ALIVE, LINK_ALIVE, 3000) < 1200);
+    }
+}
+
+/* A long queue of large packets that moves puts the decision off, one of small ones does not. */
+static void test_progress_of_each_size(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        start_as(true, true);
+        until(LINK_ALIVE, LINK_ALIVE, 100);
+        use.large = true;
+        ends[0].lose_above = 1400;
+        for (int i = 0; i < 200; i++) {
+            run_ms(10);
+            pulse_on_progress(&ends[0].pulse, large, now_ns);
+        }
+        assert_int_equal(ends[0].pulse.verdict, large ? LINK_ALIVE : LINK_LARGE);
+    }
+}
+
 /* So from the beginning: the link never comes up. */
 static void test_large_from_the_start(void **state)
 {
@@ -344,7 +401,7 @@ static void test_long_queues(void **state)
         run_ms(10);
         for (int k = 0; k < 2; k++)
             if (ends[k].pulse.asked_ns)
-                pulse_on_progress(&ends[k].pulse, now_ns);
+                pulse_on_progress(&ends[k].pulse, false, now_ns);
     }
     assert_int_equal(ends[0].n_alive, 1);
     assert_int_equal(ends[0].pulse.verdict, LINK_ALIVE);
@@ -381,12 +438,20 @@ static void test_doubt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_up),          cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_silence),     cmocka_unit_test(test_one_way),
-        cmocka_unit_test(test_large),       cmocka_unit_test(test_large_from_the_start),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_loss_is_no_silence),
-        cmocka_unit_test(test_flapping),    cmocka_unit_test(test_threads_that_hang),
-        cmocka_unit_test(test_long_queues), cmocka_unit_test(test_doubt),
+        cmocka_unit_test(test_up),
+        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_one_way),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_large_from_the_start),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_loss_is_no_silence),
+        cmocka_unit_test(test_flapping),
+        cmocka_unit_test(test_threads_that_hang),
+        cmocka_unit_test(test_long_queues),
+        cmocka_unit_test(test_doubt),
+        cmocka_unit_test(test_large_of_two_streams),
+        cmocka_unit_test(test_progress_of_each_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
