@@ -132,9 +132,11 @@ static void target_complain(struct mesh_target *t, const char *reason, uint64_t 
 
 /* A connection of somebody who is nobody ended. Whoever opens many fills no log. */
 static void mesh_complain(struct mesh *mesh, const struct mesh_link *l, const char *reason,
-                          uint64_t now_ns)
+                          enum mesh_close how, uint64_t now_ns)
 {
-    mesh->refused_ns = now_ns;
+    /* A neighbour that ends, or has another connection, hangs up as well: nobody was refused. */
+    if (how == MESH_CLOSE_OWN && !l->unwanted)
+        mesh->refused_ns = now_ns;
     if (now_ns - mesh->complaining_ns >= COMPLAIN_EVERY_NS) {
         mesh->complaining_ns = now_ns;
         mesh->n_complaints = 0;
@@ -236,7 +238,7 @@ static void link_close(struct mesh_link *l, const char *reason, enum mesh_close 
     else if (l->target)
         target_complain(l->target, reason, now_ns);
     else
-        mesh_complain(mesh, l, reason, now_ns);
+        mesh_complain(mesh, l, reason, how, now_ns);
     /* So that a seed we are linked to already is not tried for ever. */
     if (l->target && l->target->node_id == 0 && l->peer.node_id != 0)
         l->target->node_id = l->peer.node_id;
@@ -476,6 +478,7 @@ static void link_on_refused(struct mesh_link *l, const uint8_t *body, uint32_t l
         *p = (unsigned char)*p < ' ' || (unsigned char)*p >= 127 ? '?' : *p;
     if (msg)
         motet__refused__free_unpacked(msg, NULL);
+    l->unwanted = true;
     link_close(l, reason, MESH_CLOSE_OWN, false, now_ns);
 }
 

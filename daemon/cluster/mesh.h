@@ -84,6 +84,7 @@ struct mesh_link {
     uint64_t rtt_ns; /* smoothed, 0 while unknown */
     bool talking;    /* connected: the hand-shake has begun */
     bool up;
+    bool unwanted; /* the other side has refused it */
 };
 
 struct mesh_setup {

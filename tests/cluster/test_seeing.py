@@ -205,9 +205,10 @@ def run_seconds(lab, node, pid):
 
 @pytest.mark.alone
 def test_an_idle_daemon_uses_no_processor(lab):
-    """Under 0.1 % of a core in one of three windows: what ran before may still have to settle in the first, and a machine that is
-    busy with other things makes what little is done dearer."""
+    """Under 0.1 % of a core for each channel (a gateway has two) in one of three windows: what ran before may still have to settle in
+    the first, and a machine that is busy with other things makes what little is done dearer."""
     daemons = {node['name']: node['daemon'] for node in lab.status()['nodes']}
+    allowed = {name: 0.002 if name.startswith('gw') else 0.001 for name in daemons}
     time.sleep(2)
     windows = []
     for _ in range(3):
@@ -216,7 +217,7 @@ def test_an_idle_daemon_uses_no_processor(lab):
         time.sleep(4)
         elapsed = time.monotonic() - start
         windows.append({name: (run_seconds(lab, name, pid) - before[name]) / elapsed for name, pid in daemons.items()})
-        if max(windows[-1].values()) <= 0.001:
+        if all(share <= allowed[name] for name, share in windows[-1].items()):
             return
     raise AssertionError(f'shares of a core in each window: {windows}')
 
