@@ -30,8 +30,8 @@ void bell_sleep_begin(struct bell *bell, bool fenced)
     } else {
 #if !defined(__SANITIZE_THREAD__)
         /* The second look at bell and rings uses acquire and relaxed loads, which C11 lets pass the
-         * exchange (and some machines do so). This is the one stand-alone fence: the race detector
-         * needs no help from it, since what it checks is ordered by `turn`. */
+         * exchange (and some machines do so). No other protocol here has a stand-alone fence: the
+         * race detector needs no help from this one, since what it checks is ordered by `turn`. */
         atomic_thread_fence(memory_order_seq_cst);
 #endif
     }
