@@ -13,7 +13,10 @@
  *
  * Lost: 3 packets sent later on the same path have arrived (a gap); time-out; its way is gone.
  *
- * Order of packets on different paths says nothing about loss, so gaps are judged path by path.
+ * Order of packets on different paths says nothing about loss, so gaps are judged path by path. A
+ * path may change the order of its own (a network that repairs its losses lets others pass
+ * meanwhile): when a packet held for lost turns out to be late, its path needs twice the gap from
+ * then on, and the window is what it was (compare RFC 8985, section 3.4).
  * (Compare RFC 9002, which counts the same threshold of 3, and RFC 2018 for selective
  * acknowledgements.)
  *
@@ -43,7 +46,8 @@
 #define FLOW_WINDOW    512u
 #define FLOW_RX_WINDOW 1024u /* numbers the receiver remembers beyond the cumulative one */
 #define FLOW_PATHS     8u
-#define FLOW_GAP       3u  /* packets overtaking on one path that prove a loss */
+#define FLOW_GAP       3u /* packets overtaking on one path that prove a loss, at first */
+#define FLOW_GAP_MAX   256u
 #define FLOW_ACK_EVERY 16u /* packets after which the receiver acknowledges at once */
 /* times a packet is sent again by gap; afterwards only time does it (it may be refused, not
  * lost) */
@@ -71,6 +75,7 @@ struct flow_path {
     uint32_t key;    /* low 24 bits of the hop word: neighbour and channel */
     uint32_t number; /* transmissions so far */
     uint32_t acked;  /* newest transmission known to have arrived */
+    uint32_t gap;    /* numbers that prove a loss here */
 };
 
 struct flow_tx {
@@ -84,6 +89,7 @@ struct flow_tx {
     uint32_t window_q8; /* packets under way allowed, in 1/256 */
     uint32_t threshold; /* up to here the window grows fast */
     uint32_t asked;     /* number of the last packet that asked for an acknowledgement */
+    uint32_t undo_q8;   /* the window before it shrank for a gap; 0: it did not */
     uint32_t recovery;  /* the window shrinks again only when this number is acknowledged */
     uint32_t n_paths;
     uint32_t srtt_us, rttvar_us, rtt_min_us; /* 0: unknown */

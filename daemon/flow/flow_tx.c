@@ -19,7 +19,7 @@ void flow_tx_init(struct flow_tx *f, const struct flow_limits *limits)
     f->n_sent = f->n_resend = 0;
     f->window_q8 = limits->window_initial << 8;
     f->threshold = limits->window_max;
-    f->recovery = f->asked = 0;
+    f->recovery = f->asked = f->undo_q8 = 0;
     f->n_paths = 0;
     f->srtt_us = f->rttvar_us = f->rtt_min_us = 0;
     f->rtt_min_ns = 0;
@@ -95,12 +95,13 @@ static uint32_t flow_tx_find_path(struct flow_tx *f, uint32_t key)
         if (f->paths[i].key == key)
             return i;
     if (f->n_paths < FLOW_PATHS) {
-        f->paths[f->n_paths] = (struct flow_path){.key = key};
+        f->paths[f->n_paths] = (struct flow_path){.key = key, .gap = FLOW_GAP};
         return f->n_paths++;
     }
     /* More ways than places: the numbers of the one that is replaced go on. */
     uint32_t i = key % FLOW_PATHS;
     f->paths[i].key = key;
+    f->paths[i].gap = FLOW_GAP;
     return i;
 }
 
@@ -186,6 +187,15 @@ static void flow_tx_shrink(struct flow_tx *f, uint32_t numerator, uint32_t denom
     f->threshold = flow_tx_window(f);
 }
 
+static void flow_tx_shrink_for_gap(struct flow_tx *f)
+{
+    uint32_t before_q8 = f->window_q8;
+
+    flow_tx_shrink(f, 1, 2);
+    if (f->window_q8 < before_q8)
+        f->undo_q8 = before_q8;
+}
+
 static void flow_tx_grow(struct flow_tx *f, uint32_t n_acked)
 {
     uint32_t window = flow_tx_window(f);
@@ -214,12 +224,27 @@ static void flow_tx_mark_lost(struct flow_tx *f, uint32_t seq)
     f->n_resend++;
 }
 
-static bool flow_tx_acknowledge(struct flow_tx *f, uint32_t seq, uint32_t *ret_block)
+/* This acknowledged packet was held for lost, wrongly. */
+static void flow_tx_late(struct flow_tx *f, const struct flow_packet *p)
+{
+    struct flow_path *path = &f->paths[p->path];
+
+    path->gap = 2 * path->gap < FLOW_GAP_MAX ? 2 * path->gap : FLOW_GAP_MAX;
+    if (f->window_q8 < f->undo_q8)
+        f->window_q8 = f->undo_q8;
+    f->undo_q8 = 0;
+}
+
+static bool flow_tx_acknowledge(struct flow_tx *f, uint32_t seq, uint64_t now_ns,
+                                uint32_t *ret_block)
 {
     struct flow_packet *p = flow_tx_packet(f, seq);
 
     if (p->state == FLOW_ACKED)
         return false;
+    /* Not sent again yet, or too short a time ago for this to be the answer to it. */
+    if (p->n_fast > 0 && (p->state == FLOW_QUEUED || now_ns - p->sent_ns < f->rtt_min_us * 500ull))
+        flow_tx_late(f, p);
     if (p->state == FLOW_SENT) {
         struct flow_path *path = &f->paths[p->path];
         f->n_sent--;
@@ -245,7 +270,7 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
     if ((int32_t)(ack->cumulative - f->acked) > (int32_t)n_sent_numbers)
         return 0;
     while ((int32_t)(ack->cumulative - f->acked) > 0) {
-        if (flow_tx_acknowledge(f, f->acked + 1, &ret_blocks[n]))
+        if (flow_tx_acknowledge(f, f->acked + 1, now_ns, &ret_blocks[n]))
             n++;
         f->acked++;
     }
@@ -256,7 +281,7 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
             bits &= bits - 1;
             if (seq - f->acked - 1 >= f->send_next - f->acked - 1)
                 continue;
-            if (flow_tx_acknowledge(f, seq, &ret_blocks[n]))
+            if (flow_tx_acknowledge(f, seq, now_ns, &ret_blocks[n]))
                 n++;
         }
     }
@@ -277,7 +302,8 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
             struct flow_packet *p = flow_tx_packet(f, seq);
             if (p->state != FLOW_SENT || p->n_fast >= FLOW_MAX_FAST)
                 continue;
-            if ((int32_t)(f->paths[p->path].acked - p->number) < (int32_t)FLOW_GAP)
+            const struct flow_path *path = &f->paths[p->path];
+            if ((int32_t)(path->acked - p->number) < (int32_t)path->gap)
                 continue;
             p->n_fast++;
             flow_tx_mark_lost(f, seq);
@@ -285,7 +311,7 @@ uint32_t flow_tx_ack(struct flow_tx *f, const struct wire_ack *ack, uint32_t n_w
         }
     }
     if (lost)
-        flow_tx_shrink(f, 1, 2);
+        flow_tx_shrink_for_gap(f);
     else if (ack->congested > 0)
         flow_tx_shrink(f, 3, 4);
     else if (busy)

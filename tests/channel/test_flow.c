@@ -109,6 +109,48 @@ static void test_overtaking_on_another_way_is_no_loss(void **state)
     assert_int_equal(tx.n_sent, 1);
 }
 
+/* A path that changes the order of its packets: what was held for lost comes late. The gap grows,
+ * the window is what it was, and the next time nothing is sent twice. */
+static void test_late_is_not_lost(void **state)
+{
+    (void)state;
+    send_n(1, WAY_A, MS);
+    assert_int_equal(ack_up_to(1, MS + MS / 10), 1);
+    send_n(5, WAY_A, 2 * MS);
+    struct wire_ack ack = {.cumulative = 1, .sent_us = 2000, .selective = {0x7}}; /* 3 to 5 */
+    assert_int_equal(flow_tx_ack(&tx, &ack, 1, 3 * MS, blocks), 3);
+    assert_int_equal(tx.n_resend, 1);
+    assert_int_equal(flow_tx_window(&tx), 16);
+    assert_int_equal(ack_up_to(6, 3 * MS), 2);
+    assert_int_equal(tx.n_resend, 0);
+    assert_true(flow_tx_window(&tx) >= 32);
+    send_n(8, WAY_A, 4 * MS);
+    ack = (struct wire_ack){.cumulative = 6, .sent_us = 4000, .selective = {0x1f}};
+    assert_int_equal(flow_tx_ack(&tx, &ack, 1, 5 * MS, blocks), 5);
+    assert_int_equal(tx.n_resend, 0);
+    ack.selective[0] = 0x3f;
+    assert_int_equal(flow_tx_ack(&tx, &ack, 1, 5 * MS, blocks), 1);
+    assert_int_equal(tx.n_resend, 1);
+}
+
+/* What came after it was sent again is the answer to that: the loss was one. */
+static void test_answer_to_the_second_sending(void **state)
+{
+    uint32_t seq;
+
+    (void)state;
+    send_n(1, WAY_A, MS);
+    assert_int_equal(ack_up_to(1, 2 * MS), 1);
+    send_n(5, WAY_A, 2 * MS);
+    struct wire_ack ack = {.cumulative = 1, .sent_us = 2900, .selective = {0x7}};
+    assert_int_equal(flow_tx_ack(&tx, &ack, 1, 3 * MS, blocks), 3);
+    assert_true(flow_tx_next(&tx, &seq));
+    flow_tx_sent(&tx, seq, WAY_A, 3 * MS);
+    assert_int_equal(ack_up_to(6, 4 * MS), 2);
+    assert_int_equal(flow_tx_window(&tx), 16);
+    assert_int_equal(tx.paths[0].gap, FLOW_GAP);
+}
+
 static void test_lost_way_is_resent_at_once(void **state)
 {
     uint32_t keys[] = {WAY_B};
@@ -396,6 +438,8 @@ int main(void)
         cmocka_unit_test_setup(test_ack_of_what_was_never_sent, setup),
         cmocka_unit_test_setup(test_gap_is_resent_once_three_passed, setup),
         cmocka_unit_test_setup(test_overtaking_on_another_way_is_no_loss, setup),
+        cmocka_unit_test_setup(test_late_is_not_lost, setup),
+        cmocka_unit_test_setup(test_answer_to_the_second_sending, setup),
         cmocka_unit_test_setup(test_lost_way_is_resent_at_once, setup),
         cmocka_unit_test_setup(test_tail_is_probed_then_times_out, setup),
         cmocka_unit_test_setup(test_back_off, setup),
