@@ -141,8 +141,8 @@ static const struct config_entry entries[] = {
     {"channel", "network", TYPE_NAME, CHANNEL_TEXT(network), "", 0, 0, NULL, false,
      "Name of the network, the same on all nodes that are on it. Empty: the name of the channel."},
     {"channel", "provider", TYPE_NAME, CHANNEL_TEXT(provider), "auto", 0, 0, NULL, false,
-     "auto, tcp (our own TCP driver), ofi-tcp (TCP through libfabric), udp, or the name of a "
-     "libfabric provider (verbs, efa, psm3, ...); "
+     "auto, tcp (our own TCP driver), udp (our own UDP driver), ofi-tcp and ofi-udp (TCP "
+     "and UDP through libfabric), or the name of a libfabric provider (verbs, efa, psm3, ...); "
      "the same on all nodes of a network."},
     {"channel", "port", TYPE_COUNT, CHANNEL_NUMBER(port), "7117", 1, 65535, NULL, false,
      "TCP port of the daemons' own connections on this network."},
@@ -163,7 +163,8 @@ static const struct config_entry entries[] = {
      channel_wait_modes, true, "How this channel's thread waits; inherit: as in [transport]."},
     {"channel", "fault", TYPE_TEXT, CHANNEL_TEXT(fault), "", 0, 0, NULL, false,
      "For tests only: losses to inject, for instance "
-     "drop=0.01,duplicate=0.01,reorder=0.01,delay_us=500,seed=7."},
+     "drop=0.01,duplicate=0.01,reorder=0.01,delay_us=500,seed=7; with provider udp also lose=0.01, "
+     "of datagrams."},
 };
 #define N_ENTRIES (sizeof entries / sizeof entries[0])
 

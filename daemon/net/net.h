@@ -5,7 +5,8 @@
  * duplicate and reorder them, since flows put that right. It is used by its channel's thread only,
  * never blocks, and never allocates after `open` except while connecting to a new peer.
  *
- * Drivers: net_tcp (native TCP), net_ofi (libfabric); net_drivers.c has the table. Wrappers with
+ * Drivers: net_tcp (native TCP), net_udp (native UDP), net_ofi (libfabric); net_drivers.c has the
+ * table. Wrappers with
  * the same functions: net_frag (packets larger than the network's datagrams), net_fault (injects
  * losses). What is written here is what tests/net/conform.c asks of each of them.
  */
@@ -30,16 +31,16 @@ enum net_cap {
     NET_CAP_RENEW = 0x04,    /* a peer that is removed and added again has a new connection, and no
                                 other peer notices */
     NET_CAP_SEALS = 0x08,    /* protects its packets itself; for others net_frag does */
-    NET_CAP_CLASSES = 0x10,  /* each class of packets has a connection of its own */
+    NET_CAP_CLASSES = 0x10,  /* packets of one class do not stand behind those of the other */
 };
 
 struct net_config {
     const char *interface; /* name of the interface ("eth0"), or NULL */
     const char *address;   /* numeric local address to bind ("10.1.0.1"), or NULL */
     const char *provider;  /* "auto", "tcp", "udp", "verbs", ...: meaning is the driver's */
-    const char
-        *options; /* driver's own, "name=value,..." or NULL; for net_fault: "drop=0.01,seed=7" */
-    uint32_t first_block; /* the channel's own part of the arena, for registration hints */
+    const char *options;   /* driver's own, "name=value,..." or NULL; for net_fault:
+                              "drop=0.01,seed=7"; for   net_udp: of these "lose=0.1" and the seed */
+    uint32_t first_block;  /* the channel's own part of the arena, for registration hints */
     uint32_t n_blocks;
     uint32_t max_bytes;     /* largest packet, header included */
     enum seal_mode protect; /* of this network; what the peers' seals are made for */
@@ -55,6 +56,16 @@ struct net_info {
                               as many */
     const char *driver;    /* its name in the driver table; wrappers give that of what they wrap */
     char provider[NET_NAME_BYTES]; /* what is really used, for status */
+    char features[NET_NAME_BYTES]; /* what it found in the kernel, words for status; may be "" */
+    uint32_t bulk_bytes; /* of bulk for one peer that it wants at once, since it puts quick packets
+                            in front itself; 0: it does not */
+};
+
+/* What a driver that cuts packets into datagrams knows of the way to a peer. */
+struct net_path {
+    uint32_t bytes, most_bytes; /* payload of its datagrams, and what the interface would allow */
+    bool searching;             /* for a larger size */
+    uint64_t n_sent, n_resent;  /* datagrams since the peer was added, and fragments sent again */
 };
 
 /* What an endpoint has refused, since it was opened. */
@@ -123,4 +134,6 @@ struct net_driver {
      * and has got on with it since the last call? A bit for each, 1 << enum wire_class. Whoever
      * waits for an answer then waits behind a queue, not in vain. */
     uint32_t (*moving)(struct net *net, uint32_t peer);
+    /* Optional: for status. */
+    void (*path)(const struct net *net, uint32_t peer, struct net_path *ret_path);
 };

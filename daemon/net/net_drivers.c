@@ -9,6 +9,7 @@
 #include "daemon/net/net_frag.h"
 #include "daemon/net/net_ofi.h"
 #include "daemon/net/net_tcp.h"
+#include "daemon/net/net_udp.h"
 #include "daemon/net/ofi_load.h"
 
 /* Does the system know a device of this class? */
@@ -47,6 +48,12 @@ static bool net_drivers_tcp_serves(const struct net_config *config, const char *
            (strcmp(provider, "auto") == 0 && !net_drivers_has_fabric(config->interface));
 }
 
+static bool net_drivers_udp_serves(const struct net_config *config, const char *provider)
+{
+    (void)config;
+    return strcmp(provider, "udp") == 0;
+}
+
 static bool net_drivers_ofi_serves(const struct net_config *config, const char *provider)
 {
     (void)config;
@@ -59,6 +66,11 @@ static void net_drivers_tcp_list(void (*each)(void *ctx, const char *provider), 
     each(ctx, "tcp");
 }
 
+static void net_drivers_udp_list(void (*each)(void *ctx, const char *provider), void *ctx)
+{
+    each(ctx, "udp");
+}
+
 /* In the order in which they are asked. */
 static const struct {
     const struct net_driver *driver;
@@ -66,6 +78,7 @@ static const struct {
     void (*list)(void (*each)(void *ctx, const char *provider), void *ctx);
 } net_drivers[] = {
     {&net_tcp, net_drivers_tcp_serves, net_drivers_tcp_list},
+    {&net_udp, net_drivers_udp_serves, net_drivers_udp_list},
     {&net_ofi, net_drivers_ofi_serves, ofi_list},
 };
 #define N_DRIVERS (sizeof net_drivers / sizeof *net_drivers)
@@ -93,8 +106,12 @@ int net_drivers_open(const struct net_driver *driver, const struct net_config *c
                      struct net_endpoint *ret_endpoint)
 {
     struct net_endpoint e = {.driver = driver ? driver : net_drivers_pick(config)};
+    struct net_config own = *config;
 
-    int rc = e.driver->open(config, arena, &e.net);
+    /* What is to be lost below the driver's packets only the driver can lose. */
+    if (e.driver == &net_udp && fault && fault[0])
+        own.options = fault;
+    int rc = e.driver->open(&own, arena, &e.net);
     if (rc < 0)
         return rc;
     e.driver->info(e.net, &e.info);

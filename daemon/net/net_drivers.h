@@ -13,8 +13,9 @@
 /* The driver of this name; NULL: there is none. */
 const struct net_driver *net_drivers_find(const char *name);
 /* The driver for what a configuration calls a provider: the first in the table that serves it.
- * `tcp` is net_tcp, `auto` is net_ofi where the interface belongs to a device of a fabric
- * (InfiniBand, RoCE, EFA, Slingshot, Omni-Path) and net_tcp elsewhere, anything else is net_ofi's.
+ * `tcp` is net_tcp, `udp` net_udp, `auto` is net_ofi where the interface belongs to a device of a
+ * fabric (InfiniBand, RoCE, EFA, Slingshot, Omni-Path) and net_tcp elsewhere, anything else is
+ * net_ofi's.
  */
 const struct net_driver *net_drivers_pick(const struct net_config *config);
 

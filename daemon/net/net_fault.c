@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "daemon/net/block.h"
+#include "daemon/net/net_udp.h"
 
 #define QUEUE_MAX 256u
 
@@ -25,6 +26,7 @@ struct net {
     struct rand rand;
     uint64_t drop, duplicate, reorder; /* in 2^-32 */
     uint64_t delay_ns;
+    bool lossy;                      /* the driver below knows `lose` */
     struct waiting queue[QUEUE_MAX]; /* received, to be passed on later */
     uint32_t n_queue;
     uint32_t spares[8]; /* blocks posted to us that the inner driver did not get: for doubles */
@@ -59,6 +61,8 @@ static int fault_parse(struct net *net, const char *options)
             *p = (uint64_t)(v * 4294967296.0);
         else if (strcmp(item, "delay_us") == 0)
             net->delay_ns = (uint64_t)(v * 1000);
+        else if (strcmp(item, "lose") == 0 && v <= 1 && net->lossy)
+            continue; /* net_udp does it, to datagrams */
         else if (strcmp(item, "seed") == 0)
             net->rand.state = (uint64_t)v;
         else
@@ -113,6 +117,13 @@ static int fault_send(struct net *net, uint32_t peer, uint32_t block, uint32_t l
 static uint32_t fault_moving(struct net *net, uint32_t peer)
 {
     return net->driver->moving ? net->driver->moving(net->inner, peer) : 0;
+}
+
+static void fault_path(const struct net *net, uint32_t peer, struct net_path *ret_path)
+{
+    *ret_path = (struct net_path){0};
+    if (net->driver->path)
+        net->driver->path(net->inner, peer, ret_path);
 }
 
 static int fault_post(struct net *net, uint32_t block)
@@ -187,6 +198,7 @@ static const struct net_driver net_fault = {
     .peer_remove = fault_peer_remove,
     .send = fault_send,
     .moving = fault_moving,
+    .path = fault_path,
     .post = fault_post,
     .poll = fault_poll,
     .guard = fault_guard,
@@ -200,11 +212,17 @@ int net_fault_wrap(const struct net_driver **driver, struct net **net, const cha
     if (!fault)
         return -ENOMEM;
     fault->rand.state = 1;
+    fault->lossy = *driver == &net_udp;
     int rc = fault_parse(fault, options);
     if (rc < 0) {
         log_error("fault options not understood: \"%s\"", options);
         free(fault);
         return rc;
+    }
+    if (!fault->drop && !fault->duplicate && !fault->reorder && !fault->delay_ns) {
+        /* What the driver below does itself costs nobody anything. */
+        free(fault);
+        return 0;
     }
     fault->driver = *driver;
     fault->inner = *net;

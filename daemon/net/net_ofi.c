@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The libfabric driver: reliable datagram endpoints (FI_EP_RDM) with manual progress, and plain
- * datagram endpoints (FI_EP_DGRAM) where the provider is `udp`. A provider is chosen by what it can
- * do; names only order the candidates.
+ * datagram endpoints (FI_EP_DGRAM) where the provider is `ofi-udp`. A provider is chosen by what it
+ * can do; names only order the candidates.
  *
  * libfabric cannot take a send back, and a TCP connection whose wire was cut keeps what it was
  * given until the kernel gives up, a quarter of an hour later. So blocks to a removed peer stay
@@ -40,8 +40,9 @@
 #define POLL_MAX    64
 #define PEERS_MAX   8192u
 #define PEER_NONE   UINT32_MAX
-/* The TCP provider of this version of libfabric, whatever its name. */
+/* The TCP provider of this version of libfabric, whatever its name, and its UDP one. */
 #define OFI_TCP  "ofi-tcp"
+#define OFI_UDP  "ofi-udp"
 #define OFI_AUTO "auto"
 /* Receives posted to a network with flow control below: few, so that they stay in the cache. */
 #define RECEIVES_STREAM 96u
@@ -132,7 +133,9 @@ static int ofi_get_info(struct net *net, const struct net_config *config)
 
     if (!hints)
         return -ENOMEM;
-    net->datagram = strcmp(provider, "udp") == 0;
+    net->datagram = strcmp(provider, OFI_UDP) == 0;
+    if (net->datagram)
+        provider = "udp";
     if (!node && config->interface) {
         int rc = address_of_interface(config->interface, address, sizeof address);
         if (rc < 0) {

@@ -74,7 +74,9 @@ void ofi_list(void (*each)(void *ctx, const char *provider), void *ctx)
         while (before != i && strcmp(before->fabric_attr->prov_name, name) != 0)
             before = before->next;
         if (before == i)
-            each(ctx, strcmp(name, "tcp") == 0 ? "ofi-tcp" : name);
+            each(ctx, strcmp(name, "tcp") == 0   ? "ofi-tcp"
+                      : strcmp(name, "udp") == 0 ? "ofi-udp"
+                                                 : name);
     }
     ofi->freeinfo(all);
 }

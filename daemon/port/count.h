@@ -22,6 +22,8 @@
     X(FORWARDED, "packets_forwarded") /* received for another node and handed on */                \
     X(HANDED, "packets_handed")       /* given to another channel of this node */                  \
     X(RESENT, "packets_resent")                                                                    \
+    X(DATAGRAMS, "datagrams_out") /* of drivers that cut packets themselves */                     \
+    X(FRAGMENTS_RESENT, "fragments_resent")                                                        \
     X(TIMEOUTS, "timeouts") /* packets found lost by time */                                       \
     X(ACKS_OUT, "acks_out")                                                                        \
     X(ACKS_IN, "acks_in")                                                                          \
@@ -102,14 +104,16 @@ struct count_flow {
 
 /* Snapshot of a link to a neighbour on this channel's network. */
 struct count_link {
-    uint32_t slot;      /* neighbour */
-    uint32_t up;        /* 1: usable */
-    uint32_t queued;    /* packets waiting for the driver */
-    uint32_t in_driver; /* given to the driver, not yet completed */
-    uint32_t rtt_us;    /* of the last probe; 0 unknown */
-    uint32_t verdict;   /* enum link_verdict */
+    uint32_t slot;                          /* neighbour */
+    uint32_t up;                            /* 1: usable */
+    uint32_t queued;                        /* packets waiting for the driver */
+    uint32_t in_driver;                     /* given to the driver, not yet completed */
+    uint32_t rtt_us;                        /* of the last probe; 0 unknown */
+    uint32_t verdict;                       /* enum link_verdict */
+    uint32_t datagram_bytes, datagram_most; /* as struct net_path; 0: the driver does not say */
     uint64_t packets, bytes, errors;
     uint64_t heard_ns; /* when a probe was last answered */
+    uint64_t datagrams, resent;
 };
 
 /* One row of a table of snapshots: a sequence lock with one writer. Words of the snapshot are

@@ -37,6 +37,7 @@ int link_init(struct links *links, struct port *port, uint64_t probe_every_ns)
         .port = port,
         .probe_every_ns = probe_every_ns,
         .probe_due_ns = UINT64_MAX,
+        .bulk_bytes = port->info.bulk_bytes ? port->info.bulk_bytes : LINK_DRIVER_BYTES,
         .table = port_sparse(HOP_MAX_NODES * sizeof *links->table),
         .rows = port_sparse(HOP_MAX_NODES * sizeof *links->rows),
     };
@@ -92,7 +93,7 @@ static bool link_try(struct links *links, struct link *link, uint32_t block)
     uint32_t len = port->arena->held[block].len;
 
     if (out->n_driver >= LINK_DRIVER_MAX || link->retry_ns > links->port->now_ns ||
-        (out == &link->out[WIRE_BULK] && out->driver_bytes >= LINK_DRIVER_BYTES))
+        (out == &link->out[WIRE_BULK] && out->driver_bytes >= links->bulk_bytes))
         return false;
     int rc = links->port->driver->send(links->port->net, link->peer, block, len);
     if (rc == -EAGAIN)
@@ -279,6 +280,7 @@ void link_add(struct links *links, const struct cmd_link *at)
     link->told = LINK_UNPROVED;
     link->told_bytes = 0;
     link->told_error = 0;
+    link->n_datagrams = link->n_resent = 0;
     link->address_len = (uint16_t)len;
     memcpy(link->address, at->address, len);
     list_append(&links->up, &link->node);
@@ -339,6 +341,7 @@ void link_renew(struct links *links, struct link *link)
     link->renew = false;
     link->retry_ns = 0;
     link->n_disowned = link_n_driver(link);
+    link->n_datagrams = link->n_resent = 0;
     port->driver->peer_remove(port->net, link->peer);
     int rc = port->driver->peer_add(port->net, link->address, link->address_len, &link->seal,
                                     &link->peer);
@@ -555,12 +558,29 @@ void link_on_echo(struct links *links, const struct wire_header *h)
     port_event(links->port, &event);
 }
 
-uint32_t link_snapshot(const struct links *links)
+/* What the driver did since the last time. */
+static void link_count_path(struct links *links, struct link *link, const struct net_path *path)
 {
+    struct count *count = &links->port->count;
+
+    count_add(count, COUNT_DATAGRAMS, path->n_sent - link->n_datagrams);
+    count_add(count, COUNT_FRAGMENTS_RESENT, path->n_resent - link->n_resent);
+    link->n_datagrams = path->n_sent;
+    link->n_resent = path->n_resent;
+}
+
+uint32_t link_snapshot(struct links *links)
+{
+    const struct port *port = links->port;
     uint32_t n_queued = 0;
 
     list_foreach(it, &links->up) {
-        const struct link *link = list_entry(it, struct link, node);
+        struct link *link = list_entry(it, struct link, node);
+        struct net_path path = {0};
+        if (port->driver->path && !port->net_lost)
+            port->driver->path(port->net, link->peer, &path);
+        if (path.n_sent > 0)
+            link_count_path(links, link, &path);
         struct count_link row = {
             .slot = link->slot,
             .up = 1,
@@ -572,6 +592,10 @@ uint32_t link_snapshot(const struct links *links)
             .errors = link->errors,
             .heard_ns = link->pulse.answered_ns,
             .verdict = link->pulse.verdict,
+            .datagram_bytes = path.searching ? 0 : path.bytes,
+            .datagram_most = path.most_bytes,
+            .datagrams = path.n_sent,
+            .resent = path.n_resent,
         };
         count_row_write(&links->rows[link->slot], &row, sizeof row);
         n_queued += row.queued;

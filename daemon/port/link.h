@@ -45,6 +45,7 @@ struct link {
     struct pulse pulse;
     uint32_t rtt_us;
     uint64_t packets, bytes, errors;
+    uint64_t n_datagrams, n_resent; /* of the driver, as counted last */
     uint8_t address[NET_ADDRESS_BYTES];
     /* Stays while the link is down: its numbers never begin again under one secret. */
     struct seal seal;
@@ -55,6 +56,7 @@ struct links {
     uint64_t probe_every_ns; /* UINT64_MAX: never */
     struct link *table;      /* by slot */
     struct list up, busy;
+    uint32_t bulk_bytes;    /* what a driver is given for one neighbour at once */
     uint32_t n_slots;       /* of the table that were ever in use */
     uint64_t probe_due_ns;  /* no probe is due before */
     bool mend;              /* some link has fallen or is to be made anew */
@@ -117,4 +119,4 @@ void link_probe_soon(struct links *links);
 /* What went to this neighbour is not acknowledged in time. */
 void link_doubt(struct links *links, uint32_t slot);
 /* Brings the rows up to date. Returns how many blocks wait in all. */
-uint32_t link_snapshot(const struct links *links);
+uint32_t link_snapshot(struct links *links);

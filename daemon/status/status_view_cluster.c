@@ -64,6 +64,37 @@ static void set_protect(const struct status_node *node, const char *network, jso
                 json_string(seal_mode_name((uint32_t)node->config->channels[ch].protect)));
 }
 
+/* What moves messages on a network of our own, what it uses of the kernel, and the least and the
+ * largest datagram that it may send to a neighbour. */
+static void set_driver(const struct status_node *node, const char *network, json_t *row)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+
+    for (uint32_t ch = 0; ch < channels_count(node->channels); ch++) {
+        const struct channel *channel = channels_at(node->channels, ch);
+        struct net_info info;
+        struct count_link l;
+        if (strcmp(node->config->channels[ch].network, network) != 0)
+            continue;
+        channel_info(channel, &info);
+        json_object_set_new(row, "provider", json_string(info.provider));
+        json_object_set_new(row, "features", json_string(info.features));
+        for (struct topology_node *t = topology_first(node->topology); t; t = t->hh.next) {
+            int slot = forwarding_find(node->forwarding, t->node_id);
+            if (slot <= 0 || !channel_link(channel, (uint32_t)slot, &l) || !l.up ||
+                l.datagram_bytes == 0)
+                continue;
+            least = l.datagram_bytes < least ? l.datagram_bytes : least;
+            most = l.datagram_bytes > most ? l.datagram_bytes : most;
+        }
+    }
+    if (most == 0)
+        return;
+    json_object_set_new(row, "datagram_bytes", json_integer(most));
+    if (least < most)
+        json_object_set_new(row, "datagram_least", json_integer(least));
+}
+
 static void append_once(json_t *array, const char *text)
 {
     size_t i;
@@ -88,6 +119,7 @@ void status_view_networks(struct status_node *node, const struct status_request 
                         t->state->endpoints[0]->network) != 0))
                 append_once(json_object_get(row, "gateways"), t->state->node);
             set_protect(node, t->state->endpoints[i]->network, row);
+            set_driver(node, t->state->endpoints[i]->network, row);
         }
     }
 }
@@ -142,13 +174,18 @@ static void add_own_link(struct status_node *node, uint32_t neighbour, const cha
         if (strcmp(node->config->channels[ch].network, network) != 0 ||
             !channel_link(channels_at(node->channels, ch), (uint32_t)slot, &l))
             continue;
-        json_array_append_new(
-            channels, json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "channel",
-                                (json_int_t)ch, "up", (int)l.up, "queued", (json_int_t)l.queued,
-                                "in_driver", (json_int_t)l.in_driver, "rtt_us",
-                                (json_int_t)l.rtt_us, "packets", (json_int_t)l.packets, "bytes",
-                                (json_int_t)l.bytes, "errors", (json_int_t)l.errors, "data",
-                                verdict_names[l.verdict < LINK_N_VERDICTS ? l.verdict : 0]));
+        json_t *channel = json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "channel",
+                                    (json_int_t)ch, "up", (int)l.up, "queued", (json_int_t)l.queued,
+                                    "in_driver", (json_int_t)l.in_driver, "rtt_us",
+                                    (json_int_t)l.rtt_us, "packets", (json_int_t)l.packets, "bytes",
+                                    (json_int_t)l.bytes, "errors", (json_int_t)l.errors, "data",
+                                    verdict_names[l.verdict < LINK_N_VERDICTS ? l.verdict : 0]);
+        if (channel && l.datagram_most > 0) {
+            json_object_set_new(channel, "datagram_bytes", json_integer(l.datagram_bytes));
+            json_object_set_new(channel, "datagrams", json_integer((json_int_t)l.datagrams));
+            json_object_set_new(channel, "resent", json_integer((json_int_t)l.resent));
+        }
+        json_array_append_new(channels, channel);
     }
     json_object_set_new(row, "channels", channels);
     const struct mesh_link *m = mesh_find(node->mesh, neighbour, network);

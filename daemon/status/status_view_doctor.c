@@ -18,11 +18,14 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "daemon/channel/channel.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/jobs/job.h"
 #include "daemon/net/net.h"
+#include "daemon/port/count.h"
+#include "daemon/routing/forwarding.h"
 #include "daemon/routing/topology.h"
 #include "daemon/status/status_link.h"
 #include "daemon/status/status_node.h"
@@ -248,6 +251,25 @@ static bool doctor_on_network(const struct topology_node *t, const char *network
     return false;
 }
 
+/* Datagrams that the way to a neighbour does not carry, though the interface does: messages go in
+ * smaller ones. */
+static void check_datagrams(const struct report *r, uint32_t ch, const struct topology_node *t)
+{
+    int slot = forwarding_find(r->node->forwarding, t->node_id);
+    struct count_link l;
+
+    if (slot <= 0 || !channel_link(channels_at(r->node->channels, ch), (uint32_t)slot, &l) ||
+        !l.up || l.datagram_bytes == 0 || l.datagram_bytes >= l.datagram_most)
+        return;
+    doctor_say(r, "warn",
+               "compare the MTU of the interfaces of both nodes and of all switches between; "
+               "messages pass, in smaller datagrams",
+               "datagrams of more than %u bytes do not arrive at node %s on network %s, "
+               "the interface allows %u",
+               l.datagram_bytes, t->state->node, r->node->config->channels[ch].network,
+               l.datagram_most);
+}
+
 /* Everybody on a network of ours should be a neighbour there. */
 static void check_links(struct report *r)
 {
@@ -279,6 +301,7 @@ static void check_links(struct report *r)
                            t->state->node, network);
             else
                 n_up++;
+            check_datagrams(r, (uint32_t)ch, t);
         }
     }
     if (n_up > 0)

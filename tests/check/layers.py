@@ -113,8 +113,9 @@ MAY_INCLUDE = {
 }
 
 MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'],
-                      ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_proof', 'tcp_stream', 'net_tcp', 'net_ofi',
-                       'net_frag', 'net_fault', 'net_drivers'])
+                      ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_proof', 'tcp_stream', 'net_tcp',
+                       'udp/udp_wire', 'udp/udp_mtu', 'udp/udp_rate', 'udp/udp_tx', 'udp/udp_rx', 'udp/udp_peer', 'udp/udp_end',
+                       'udp/udp_socket', 'net_udp', 'net_ofi', 'net_frag', 'net_fault', 'net_drivers'])
 MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'pulse', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way',
                                                    'relay'])
 MAY_INCLUDE |= ladder('daemon/channel/', DAEMON_PORT + DAEMON_FLOW, ['job_table', 'ack', 'delivery', 'send', 'backlog', 'tx', 'rx', 'attach',

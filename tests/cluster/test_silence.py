@@ -2,7 +2,6 @@
 """Paths that fail in silence: packets of the channels are lost while the control connections beside them live. Traffic takes another
 network within a second, where there is one; where there is none it goes on within a second after the repair; either way the doctor
 names the link and the cause."""
-import os
 import re
 import shutil
 import time
@@ -10,9 +9,8 @@ import time
 import pytest
 
 from harness import lab as harness_lab
-from harness import stage
+from harness import traffic
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 LONGEST_MS = 1000
 # A machine that is busy with other things.
 SLACK = 1.5
@@ -26,7 +24,6 @@ provider = udp
 nodes = n1 n2
 """
 
-CONTROL_PORT = 7117
 # For what comes into a node, after everything of the control port was let through.
 FAULTS = {
     'tcp data port dropped': ('wire', 'meta l4proto tcp drop'),
@@ -39,9 +36,7 @@ FAULTS = {
 
 @pytest.fixture(scope='module')
 def pauses(installation, tmp_path_factory):
-    program = str(tmp_path_factory.mktemp('pauses') / 'pauses')
-    stage.run([installation.mpicc, '-O1', '-Wall', '-Wextra', '-Werror', '-o', program, os.path.join(HERE, 'pauses.c')], 60)
-    return program
+    return traffic.build(installation, tmp_path_factory.mktemp('pauses'))
 
 
 @pytest.fixture(scope='module')
@@ -53,25 +48,6 @@ def lab(shared_lab, tmp_path_factory):
     one = shared_lab(file)
     one.wait_routes()
     return one
-
-
-def block(lab, node, network, rule):
-    rules = [f'tcp sport {CONTROL_PORT} accept', f'tcp dport {CONTROL_PORT} accept', rule]
-    lab.on(node, 'sh', '-c', ' && '.join(
-        ['nft add table inet silence', 'nft add chain inet silence in "{type filter hook input priority 0;}"'] +
-        [f'nft add rule inet silence in iifname {network} {one}' for one in rules]))
-
-
-def mend(lab, node):
-    lab.on(node, 'nft', 'delete', 'table', 'inet', 'silence')
-
-
-def finish(job, seconds):
-    """The counts of a run of `pauses`, none of which but the messages may be more than 0, and the longest pause."""
-    code, output = harness_lab.finish(job, seconds)
-    found = re.search(r'messages (\d+) lost 0 doubled 0 reordered 0 corrupted 0 longest (\d+) ms', output)
-    assert code == 0 and found, output
-    return int(found[1]), int(found[2])
 
 
 def doctor_says(lab, node, pattern, within_s=6.0):
@@ -103,11 +79,11 @@ def test_traffic_takes_the_other_network(lab, pauses, fault):
     job = lab.start_mpi(['n1', 'n2'], pauses, 2.5, 60000)
     harness_lab.read_until(job, 'pauses: run', 20)
     time.sleep(0.5)
-    block(lab, 'n2', network, rule)
+    traffic.block(lab, 'n2', network, rule)
     try:
         doctor_says(lab, 'n1', rf'(data|packets|send).*on network {network}')
-        n_messages, longest_ms = finish(job, 60)
+        n_messages, longest_ms = traffic.finish(job, 60)
     finally:
-        mend(lab, 'n2')
+        traffic.mend(lab, 'n2')
     print(f'{fault}: {n_messages} messages, longest pause {longest_ms} ms')
     assert longest_ms < LONGEST_MS * SLACK

@@ -37,7 +37,8 @@ static void test_pick(void **state)
     assert_ptr_equal(pick("auto", NULL), tcp);
     assert_ptr_equal(pick(NULL, "lo"), tcp);
     assert_ptr_equal(pick("", "lo"), tcp);
-    assert_ptr_equal(pick("udp", "lo"), ofi);
+    assert_ptr_equal(pick("udp", "lo"), net_drivers_find("udp"));
+    assert_ptr_equal(pick("ofi-udp", "lo"), ofi);
     assert_ptr_equal(pick("ofi-tcp", "lo"), ofi);
     assert_ptr_equal(pick("verbs", "lo"), ofi);
 }
@@ -100,6 +101,11 @@ static void test_open(void **state)
     assert_string_equal(info.driver, "tcp");
     assert_true(info.max_datagram >= PACKET + sizeof(struct wire_header));
     assert_int_equal(try_open("udp", "lo", "", &info), 0);
+    assert_string_equal(info.driver, "udp");
+    assert_false(info.caps & NET_CAP_DATAGRAM);
+    assert_true(info.caps & NET_CAP_WAIT);
+    assert_true(info.max_datagram >= PACKET + sizeof(struct wire_header));
+    assert_int_equal(try_open("ofi-udp", "lo", "", &info), 0);
     assert_string_equal(info.driver, "ofi");
     assert_true(info.caps & NET_CAP_DATAGRAM);
     assert_true(info.max_datagram >= PACKET + sizeof(struct wire_header));
@@ -117,6 +123,9 @@ static void test_refused(void **state)
     assert_true(try_open("pigeon", "lo", NULL, &info) < 0);
     assert_true(try_open("tcp", "lo", "drop=2", &info) < 0);
     assert_true(try_open("tcp", "lo", "pigeons=1", &info) < 0);
+    assert_true(try_open("tcp", "lo", "lose=0.1", &info) < 0);
+    assert_true(try_open("udp", "lo", "lose=1.1", &info) < 0);
+    assert_int_equal(try_open("udp", "lo", "lose=0.1,seed=4", &info), 0);
 }
 
 int main(void)
