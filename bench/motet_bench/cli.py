@@ -50,8 +50,8 @@ def main(argv=None):
         bench.motet = systems.find_motet(args.motet)
         bench.systems = [bench.motet]
         for name in systems.PEER_PACKAGES:
-            # Faults are ours alone.
-            if getattr(args, name) != 'no' and args.only != ['faults']:
+            # Faults and datagrams are ours alone.
+            if getattr(args, name) != 'no' and not set(args.only or ['all']) <= {'faults', 'datagrams'}:
                 bench.systems.append(systems.find_peer(name, getattr(args, name)))
         bench.programs = systems.Programs(os.path.join(systems.CACHE, 'programs'), bench.motet)
         with tempfile.TemporaryDirectory(prefix='motet-bench-') as bench.folder:

@@ -18,7 +18,7 @@ class Lab:
         self.network = next(iter(networks))  # the first, or only one
         self.nodes = list(dict.fromkeys(node for nodes in networks.values() for node in nodes))
         self.motet_lab = motet.path('motet-lab')
-        self.name = f'bench-{os.getpid()}-{rate or "full"}'
+        self.name = f'bench-{os.getpid()}-{rate or "full"}-{self.network}'
         self.rate = rate
         self.port = PORT
         file = os.path.join(folder, f'{self.name}.lab')
@@ -55,12 +55,12 @@ class Lab:
     def congestion(self):
         return self.run('n1', ['cat', '/proc/sys/net/ipv4/tcp_congestion_control'])[0].strip()
 
-    def tcp(self, tcp, mode, sizes, options=()):
-        """Raw TCP between the nodes: mode 'latency' or 'stream'. Returns the results."""
+    def raw(self, program, mode, sizes, options=()):
+        """Raw TCP or UDP between the nodes, by its program: mode 'latency' or 'stream'. Returns the results."""
         self.port += 1  # the last connection may still linger
-        server = shell.start(self.words('n2', [tcp, 'serve', self.addresses[1], self.port, '--cpu', 1]))
+        server = shell.start(self.words('n2', [program, 'serve', self.addresses[1], self.port, '--cpu', 1]))
         try:
-            words = [tcp, mode, self.addresses[1], self.port, '--cpu', 0, *options, *sizes]
+            words = [program, mode, self.addresses[1], self.port, '--cpu', 0, *options, *sizes]
             return shell.results(self.run('n1', words)[0])
         finally:
             shell.stop(server)

@@ -9,7 +9,7 @@ import statistics
 OURS = 'motet'
 MORE_IS_BETTER = {'GB/s', 'M/s', 'Mbit/s'}
 # Not rivals but limits: what the machine does without MPI.
-LIMITS = {'raw tcp', 'tcp blocking', 'ring'}
+LIMITS = {'raw tcp', 'raw udp', 'tcp blocking', 'ring'}
 
 
 def better_high(name, unit):

@@ -8,7 +8,7 @@ import glob
 import os
 import time
 
-from . import borders, faults, shell
+from . import borders, datagrams, faults, shell
 from .lab import Lab
 from .systems import say
 
@@ -78,10 +78,10 @@ def between(bench, lab):
 
     for _ in range(bench.repeats):
         for mode, sizes, name in (('latency', latency, 'latency'), ('stream', stream, 'bandwidth')):
-            for (_, size), (value, unit) in lab.tcp(tcp, mode, sizes).items():
+            for (_, size), (value, unit) in lab.raw(tcp, mode, sizes).items():
                 bench.table.add(TCP, name, size, value, unit)
     if not quick:
-        for (_, size), (value, unit) in lab.tcp(tcp, 'latency', [8], ['--block']).items():
+        for (_, size), (value, unit) in lab.raw(tcp, 'latency', [8], ['--block']).items():
             bench.table.add('tcp blocking', 'latency', size, value, unit)
     measures = [('latency', latency, 2), ('bandwidth', stream, 2), ('overlap', [4 * MIB] if quick else [MIB, 4 * MIB], 2)]
     if not quick:
@@ -215,4 +215,5 @@ def in_lab(path, lab):
     return False
 
 
-SUITES = {'node': node, 'net': net, 'coll': coll, 'borders': borders.borders, 'wait': wait, 'start': start, 'faults': faults.faults}
+SUITES = {'node': node, 'net': net, 'coll': coll, 'borders': borders.borders, 'datagrams': datagrams.datagrams, 'wait': wait, 'start': start,
+          'faults': faults.faults}

@@ -147,7 +147,7 @@ class Programs:
         return self._compile('mpi_measure.' + system.label, [system.path('mpicc')], sources)
 
     def plain(self, name):
-        """A program without MPI: tcp, ring."""
+        """A program without MPI: tcp, udp, ring."""
         sources = [os.path.join(PROGRAMS, name + '.c')]
         if name == 'ring':
             for folder in ('proto', 'base'):
