@@ -2,11 +2,13 @@
 /*
  * What the library tells about its own ABI: MPI_Abi_* (MPI-5.0 chapter 20).
  *
- * Called by the bindings, also before initialization. The sizes of the Fortran types and the values
- * of .TRUE. and .FALSE. are those of gfortran and fixed at build time, so they count as set, and
- * setting them is refused with MPI_ERR_ABI as the standard wants.
+ * Called by the bindings, also before initialization, on any thread. The sizes of the Fortran types
+ * are fixed at build time, so they count as set, and setting them is refused with MPI_ERR_ABI as
+ * the standard wants. The values of .TRUE. and .FALSE. are what the compiler's libmpifort_abi says.
  */
 #include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,30 +131,73 @@ static int check_logical_size(int logical_size)
     }
 }
 
-/* Little endian: the first byte holds the value. */
+/* What .TRUE. and .FALSE. are is a compiler's own and unknown until its Fortran library says so.
+ * The first call counts; the values of other sizes are the same numbers. */
+static struct {
+    _Atomic(int) state; /* SET: the values below are constant */
+    int64_t logical_true, logical_false;
+} booleans;
+enum { NOT_SET, BEING_SET, SET };
+
+/* Little endian; a LOGICAL of 16 bytes is its number with its sign. */
+static void store_number(void *place, int size, int64_t number)
+{
+    memset(place, number < 0 ? 0xff : 0, (size_t)size);
+    memcpy(place, &number, (size_t)size < sizeof number ? (size_t)size : sizeof number);
+}
+
+static int64_t load_number(const void *place, int size)
+{
+    int n_bytes = size < (int)sizeof(int64_t) ? size : (int)sizeof(int64_t);
+    uint64_t number = 0;
+
+    memcpy(&number, place, (size_t)n_bytes);
+    int shift = 64 - 8 * n_bytes;
+    return (int64_t)(number << shift) >> shift;
+}
+
+static int check_values(const void *logical_true, const void *logical_false)
+{
+    if (!logical_true || !logical_false)
+        return err_set(MPI_ERR_ARG, "%s is a null pointer",
+                       logical_true ? "logical_false" : "logical_true");
+    return MPI_SUCCESS;
+}
+
 int mpi_abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false,
                                  int *is_set)
 {
     int err = check_logical_size(logical_size);
 
+    if (!err)
+        err = check_values(logical_true, logical_false);
     if (err)
         return err;
-    if (!logical_true || !logical_false)
-        return err_set(MPI_ERR_ARG, "%s is a null pointer",
-                       logical_true ? "logical_false" : "logical_true");
-    memset(logical_true, 0, (size_t)logical_size);
-    memset(logical_false, 0, (size_t)logical_size);
-    *(unsigned char *)logical_true = 1;
-    *is_set = 1;
+    /* acquire: pairs with the release in mpi_abi_set_fortran_booleans */
+    *is_set = atomic_load_explicit(&booleans.state, memory_order_acquire) == SET;
+    if (*is_set) {
+        store_number(logical_true, logical_size, booleans.logical_true);
+        store_number(logical_false, logical_size, booleans.logical_false);
+    }
     return MPI_SUCCESS;
 }
 
 int mpi_abi_set_fortran_booleans(int logical_size, void *logical_true, void *logical_false)
 {
-    int err = check_logical_size(logical_size);
+    int err = check_logical_size(logical_size), expected = NOT_SET;
 
-    (void)logical_true;
-    (void)logical_false;
-    return err ? err
-               : err_set(MPI_ERR_ABI, "the values of .TRUE. and .FALSE. are fixed in this library");
+    if (!err)
+        err = check_values(logical_true, logical_false);
+    if (err)
+        return err;
+    if (memcmp(logical_true, logical_false, (size_t)logical_size) == 0)
+        return err_set(MPI_ERR_ARG, "logical_true and logical_false are the same");
+    if (!atomic_compare_exchange_strong_explicit(&booleans.state, &expected, BEING_SET,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return err_set(MPI_ERR_ABI, "the values of .TRUE. and .FALSE. have been set before");
+    booleans.logical_true = load_number(logical_true, logical_size);
+    booleans.logical_false = load_number(logical_false, logical_size);
+    /* release: pairs with the acquire in mpi_abi_get_fortran_booleans */
+    atomic_store_explicit(&booleans.state, SET, memory_order_release);
+    return MPI_SUCCESS;
 }

@@ -55,13 +55,29 @@ class Body:
         counter = a.p.args[0]
         return f'fortran_peers(comm_in(*{counter}))' if counter == 'comm' else f'*{counter}'
 
+    def counts_if(self, a):
+        """A C expression that says whether an argument counts at all in this process, or None where it always does."""
+        when = next((b for b in self.proc.arguments if b.name == a.p.when), None)
+        if when is None or a.p.when == 'op':
+            return None
+        if when.kind == 'choice':
+            return f'!fortran_is_in_place({when.name}{"->base_addr" if self.descriptors else ""})'
+        return f'fortran_at_root(comm_in(*comm), *{when.name})'
+
+    def converted(self, a):
+        """A handle as C's. One that does not count may be any number, which not every library can make a handle of."""
+        ctype = HANDLES[a.p.kind][0]
+        text = f'{handle_word(ctype)}_in(*{a.name})'
+        condition = self.counts_if(a)
+        return f'(fortran_is_predefined(*{a.name}) || {condition} ? {text} : {handle_null(ctype)})' if condition else text
+
     # ---- a method for each kind ----
 
     def handle(self, a):
         ctype = HANDLES[a.p.kind][0]
         word, name = handle_word(ctype), a.name
         if a.p.direction == '':
-            self.add(f'const MPI_Fint *{name}', self.typed(name) or f'{word}_in(*{name})')
+            self.add(f'const MPI_Fint *{name}', self.typed(name) or self.converted(a))
             return
         start = f'{word}_in(*{name})' if a.p.direction == '<>' else handle_null(ctype)
         self.before.append(f'{ctype} c_{name} = {start};')
@@ -74,7 +90,10 @@ class Body:
 
     def handles(self, a):
         ctype = HANDLES[HANDLE_ARRAYS[a.p.kind]][0]
+        condition = self.counts_if(a)
         word, name, number = handle_word(ctype), a.name, self.number_of(a)
+        if condition:
+            number = f'{condition} ? {number} : 0'
         contents = self.proc.function.name == 'Type_get_contents'
         self.before.append(f'struct fortran_handles a_{name};')
         self.before.append(f'{ctype} *c_{name} = fortran_handles_open(&a_{name}, {number});')
@@ -147,6 +166,9 @@ class Body:
     def logical(self, a):
         self.add(f'const MPI_Fint *{a.name}', f'fortran_is_true(*{a.name})')
 
+    def raw_logical(self, a):
+        self.add(f'void *{a.name}', a.name)
+
     def index(self, a):
         self.before.append(f'int c_{a.name} = MPI_UNDEFINED;')
         self.after.append(f'*{a.name} = c_{a.name} == MPI_UNDEFINED ? c_{a.name} : c_{a.name} + 1;')
@@ -217,7 +239,8 @@ class Body:
             use = 'SECTION_READ' if a.p.kind in ('cbuf', 'cptr') else 'SECTION_WRITE'
             if described:
                 count, datatype = described
-                opened = f'section_describe(&s_{a.name}, {a.name}, {use}, *{count}, type_in(*{datatype}))'
+                converted = self.converted(next(b for b in self.proc.arguments if b.name == datatype))
+                opened = f'section_describe(&s_{a.name}, {a.name}, {use}, *{count}, {converted})'
             elif lasting or name in ('Get_address', 'Free_mem'):
                 opened = f'section_address(&s_{a.name}, {a.name})'
             else:
@@ -242,7 +265,7 @@ class Body:
 
     # ---- the whole ----
 
-    KINDS = {'flag': flag, 'flags': flags, 'logical': logical, 'index': index, 'indices': indices, 'status': status,
+    KINDS = {'flag': flag, 'flags': flags, 'logical': logical, 'raw_logical': raw_logical, 'index': index, 'indices': indices, 'status': status,
              'statuses': statuses, 'weights': weights, 'ranges': ranges, 'address': address, 'detached': detached,
              'choice': choice, 'string': string}
 

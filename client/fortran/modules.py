@@ -78,7 +78,7 @@ def modern_type(a, proc):
         asynchronous = ', asynchronous' if proc.is_nonblocking() else ''
         reads = ', intent(in)' if a.p.kind == 'cbuf' else ''
         return f'type(*), dimension(..){reads}{asynchronous}', ''
-    if kind in ('flag', 'logical'):
+    if kind in ('flag', 'logical', 'raw_logical'):
         return 'logical' + intent(a), ''
     if kind == 'flags':
         return 'logical' + intent(a), '(*)'
@@ -139,7 +139,7 @@ def old_type(a, proc):
         return 'integer', '(MPI_STATUS_SIZE, *)'
     if kind in ('fn', 'widefn'):
         return 'external', ''
-    if kind in ('flag', 'logical', 'flags', 'index', 'indices', 'string', 'weights', 'ranges', 'state', 'attribute', 'old_integer',
+    if kind in ('flag', 'logical', 'raw_logical', 'flags', 'index', 'indices', 'string', 'weights', 'ranges', 'state', 'attribute', 'old_integer',
                 'strings', 'table_of_strings') or a.name == 'array_of_errcodes':
         return modern_type(a, proc)
     return shared_type(a, lambda ctype: 'integer')

@@ -15,7 +15,7 @@
 
 /* ---- initialization ---- */
 
-/* Tells the library what this compiler's LOGICALs are, unless somebody has (MPI-5.0 section 20.5).
+/* Tells the library what this compiler's LOGICALs are, unless somebody has (MPI-5.0 section 20.4).
  * What comes back is of no interest: a library that does not want to know it works as well. */
 static void process_tell_logicals(void)
 {
@@ -45,6 +45,22 @@ void pmpi_init_thread_(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *i
     fortran_error(ierror, err);
 }
 PROCESS_NAMES(init_thread)
+
+/* What a Fortran program asks for is known to whom it asks: also before initialization, and where
+ * only sessions were opened. */
+FORTRAN_API void pmpi_abi_get_fortran_booleans_(const MPI_Fint *logical_size, void *logical_true,
+                                                void *logical_false, MPI_Fint *is_set,
+                                                MPI_Fint *ierror);
+void pmpi_abi_get_fortran_booleans_(const MPI_Fint *logical_size, void *logical_true,
+                                    void *logical_false, MPI_Fint *is_set, MPI_Fint *ierror)
+{
+    int c_is_set = 0;
+    process_tell_logicals();
+    int err = MPI_Abi_get_fortran_booleans(*logical_size, logical_true, logical_false, &c_is_set);
+    *is_set = fortran_logical(c_is_set);
+    fortran_error(ierror, err);
+}
+PROCESS_NAMES(abi_get_fortran_booleans)
 
 FORTRAN_API void pmpi_info_create_env_(MPI_Fint *info, MPI_Fint *ierror);
 void pmpi_info_create_env_(MPI_Fint *info, MPI_Fint *ierror)
@@ -252,9 +268,25 @@ PROCESS_FUNCTION(MPI_Aint, aint_diff, (const MPI_Aint *addr1, const MPI_Aint *ad
                  MPI_Aint_diff(*addr1, *addr2))
 
 /* MPI_SIZEOF: the descriptor says it (MPI-5.0 section 16.1). */
-FORTRAN_API void mpi_sizeof_f08ts_(const CFI_cdesc_t *x, MPI_Fint *size, MPI_Fint *ierror);
-void mpi_sizeof_f08ts_(const CFI_cdesc_t *x, MPI_Fint *size, MPI_Fint *ierror)
+FORTRAN_API void pmpi_sizeof_f08ts_(const CFI_cdesc_t *x, MPI_Fint *size, MPI_Fint *ierror);
+void pmpi_sizeof_f08ts_(const CFI_cdesc_t *x, MPI_Fint *size, MPI_Fint *ierror)
 {
     *size = (MPI_Fint)x->elem_len;
     fortran_error(ierror, MPI_SUCCESS);
 }
+FORTRAN_ALIAS(mpi_sizeof_f08ts_, pmpi_sizeof_f08ts_)
+
+/* MPI_F_SYNC_REG: the compiler does not know that nothing happens to the buffer here, which is what
+ * the call is for (MPI-5.0 section 19.1.16). */
+FORTRAN_API void pmpi_f_sync_reg_(const void *buf);
+void pmpi_f_sync_reg_(const void *buf)
+{
+    (void)buf;
+}
+FORTRAN_ALIAS(mpi_f_sync_reg_, pmpi_f_sync_reg_)
+FORTRAN_API void pmpi_f_sync_reg_f08ts_(const CFI_cdesc_t *buf);
+void pmpi_f_sync_reg_f08ts_(const CFI_cdesc_t *buf)
+{
+    (void)buf;
+}
+FORTRAN_ALIAS(mpi_f_sync_reg_f08ts_, pmpi_f_sync_reg_f08ts_)

@@ -37,6 +37,16 @@ int fortran_peers(MPI_Comm comm)
     return err == MPI_SUCCESS ? n : 0;
 }
 
+bool fortran_at_root(MPI_Comm comm, int root)
+{
+    int inter = 0, rank = MPI_PROC_NULL;
+    if (root == MPI_ROOT)
+        return true;
+    if (root < 0 || MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+        return false;
+    return MPI_Comm_rank(comm, &rank) == MPI_SUCCESS && rank == root;
+}
+
 int fortran_dims(MPI_Comm comm)
 {
     int kind = MPI_UNDEFINED, n = 0;

@@ -30,11 +30,16 @@
 
 /* Predefined handles have the same small value in both languages (MPI-5.0 section 20.3). */
 #define FORTRAN_PREDEFINED 0x1000u
+static inline bool fortran_is_predefined(MPI_Fint value)
+{
+    return (unsigned)value < FORTRAN_PREDEFINED;
+}
+
 #define FORTRAN_HANDLE(type, name, word)                                                           \
     static inline type word##_in(MPI_Fint value)                                                   \
     {                                                                                              \
-        return (unsigned)value < FORTRAN_PREDEFINED ? (type)(uintptr_t)(unsigned)value             \
-                                                    : name##_fromint(value);                       \
+        return fortran_is_predefined(value) ? (type)(uintptr_t)(unsigned)value                     \
+                                            : name##_fromint(value);                               \
     }                                                                                              \
     static inline MPI_Fint word##_out(type handle)                                                 \
     {                                                                                              \
@@ -66,6 +71,8 @@ void fortran_handles_close(struct fortran_handles *a);
 
 /* Processes on the other side of a collective: of the remote group, or of the communicator. */
 int fortran_peers(MPI_Comm comm);
+/* Whether this process is the root of a rooted collective, whose arguments "at the root" count. */
+bool fortran_at_root(MPI_Comm comm, int root);
 /* Neighbours in the communicator's topology: destinations or sources. */
 int fortran_neighbors(MPI_Comm comm, bool destinations);
 /* Dimensions of a Cartesian communicator. */
@@ -90,6 +97,11 @@ static inline void *fortran_buffer(void *address)
     if (__builtin_expect(address == &mpi_fortran_buffer_automatic_, 0))
         return MPI_BUFFER_AUTOMATIC;
     return address;
+}
+
+static inline bool fortran_is_in_place(const void *address)
+{
+    return address == &mpi_fortran_in_place_;
 }
 
 /* A status has the same eight integers in both languages (MPI-5.0 section 20.4). */

@@ -14,6 +14,7 @@ KEPT = {
     'once': 'err.c: the key of a thread\'s last error, which belongs to the thread',
     'key': 'err.c: the same',
     'has_key': 'err.c: the same',
+    'booleans': 'abi.c: of the Fortran compiler, said once, before or after any client begins',
     'topology': 'hardware.c: of the machine, never changed once loaded',
 }
 # What the linker and the compiler's start files add.

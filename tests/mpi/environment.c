@@ -55,6 +55,32 @@ static void test_at_any_time(void)
     CHECK(MPI_Info_free(&info) == MPI_SUCCESS && info == MPI_INFO_NULL);
 }
 
+/* A compiler whose .TRUE. is -1, unless the library knows another one. */
+static void test_setting_logicals(void)
+{
+    int16_t yes = -1, no = 0;
+    int64_t wide_yes = 7, wide_no = 7;
+    int is_set = -1;
+
+    CHECK(MPI_Abi_set_fortran_booleans(3, &yes, &no) != MPI_SUCCESS);
+    CHECK(MPI_Abi_get_fortran_booleans(2, &yes, &no, &is_set) == MPI_SUCCESS);
+    if (is_set) {
+        CHECK(MPI_Abi_set_fortran_booleans(2, &yes, &no) != MPI_SUCCESS);
+        return;
+    }
+    CHECK(yes == -1 && no == 0); /* untouched */
+    if (MPI_Abi_set_fortran_booleans(2, &yes, &no) != MPI_SUCCESS)
+        return; /* a library that wants to hear it earlier */
+    yes = no = 9;
+    CHECK(MPI_Abi_get_fortran_booleans(2, &yes, &no, &is_set) == MPI_SUCCESS && is_set);
+    CHECK(yes == -1 && no == 0);
+    if (MPI_Abi_get_fortran_booleans(8, &wide_yes, &wide_no, &is_set) == MPI_SUCCESS && is_set)
+        CHECK(wide_yes == -1 && wide_no == 0);
+    yes = 1; /* the first call counts */
+    CHECK(MPI_Abi_set_fortran_booleans(2, &yes, &no) != MPI_SUCCESS);
+    CHECK(MPI_Abi_get_fortran_booleans(2, &yes, &no, &is_set) == MPI_SUCCESS && yes == -1);
+}
+
 static void test_fortran(void)
 {
     unsigned char yes[16], no[16];
@@ -82,6 +108,7 @@ static void test_fortran(void)
             CHECK(yes[k] == 0xee && no[k] == 0xee);
     }
     CHECK(MPI_Abi_get_fortran_booleans(3, yes, no, &is_set) != MPI_SUCCESS);
+    test_setting_logicals();
 }
 
 static void test_information(char **argv)

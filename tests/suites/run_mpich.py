@@ -37,7 +37,7 @@ CHAPTERS = ['attr', 'coll', 'comm', 'datatype', 'errhan', 'group', 'info', 'init
             'errors/coll', 'errors/comm', 'errors/datatype', 'errors/group', 'errors/pt2pt', 'errors/topo', 'threads/coll',
             'threads/comm', 'threads/init', 'threads/part', 'threads/pt2pt']
 FORTRAN = [f'{form}/{chapter}' for form in ('f77', 'f90', 'f08') for chapter in (
-    'attr', 'coll', 'comm', 'datatype', 'ext', 'info', 'init', 'pt2pt', 'topo', 'misc', 'timer', 'profile', 'f90types', 'subarray')
+    'attr', 'coll', 'comm', 'datatype', 'ext', 'info', 'init', 'pt2pt', 'rma', 'topo', 'misc', 'timer', 'profile', 'f90types', 'subarray')
     if form != 'f77' or chapter not in ('misc', 'timer', 'f90types', 'subarray')
     if chapter != 'f90types' or form == 'f90' if chapter != 'subarray' or form == 'f08']
 CHAPTERS += FORTRAN
