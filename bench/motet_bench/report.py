@@ -123,6 +123,8 @@ def goals(table):
         ('8 bytes between two nodes against spinning TCP (time, at most 2.2)',
          quotient(at('net_full', OURS, 'latency', 8), at('net_full', 'raw tcp', 'latency', 8)), lambda v: v <= 2.2),
         ('an idle daemon, percent of a core (below 0.1)', at('wait', OURS, 'idle daemon', 0), lambda v: v < 0.1),
+        *[(f'8 bytes from Fortran, {binding}, against C (time, at most 1.05)', at('fortran', OURS, f'{binding}/C', 8), lambda v: v <= 1.05)
+          for binding in ('mpif.h', 'mpi', 'mpi_f08')],
         ('8 ranks in MPI_Recv, percent of a core together (below 2)', at('wait', OURS, 'wait', 8), lambda v: v < 2),
     ]
     return [(text, value, None if value is None else bool(test(value))) for text, value, test in checks]

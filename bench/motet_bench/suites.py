@@ -8,7 +8,7 @@ import glob
 import os
 import time
 
-from . import borders, datagrams, faults, shell
+from . import borders, datagrams, faults, languages, shell
 from .lab import Lab
 from .systems import say
 
@@ -216,4 +216,4 @@ def in_lab(path, lab):
 
 
 SUITES = {'node': node, 'net': net, 'coll': coll, 'borders': borders.borders, 'datagrams': datagrams.datagrams, 'wait': wait, 'start': start,
-          'faults': faults.faults}
+          'fortran': languages.fortran, 'faults': faults.faults}

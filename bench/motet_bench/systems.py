@@ -146,6 +146,14 @@ class Programs:
             return self._compile('mpi_measure.abi', [self.motet.path('mpicc')], sources)
         return self._compile('mpi_measure.' + system.label, [system.path('mpicc')], sources)
 
+    def fortran(self):
+        """Fortran and C in one program of the standard ABI."""
+        sources = [os.path.join(PROGRAMS, name) for name in ('fortran_c.c', 'fortran_header.f90', 'fortran.f90')]
+        part = self._compile('fortran_c.o', [self.motet.path('mpicc'), '-c'], sources[:1])
+        target = os.path.join(self.folder, 'fortran')
+        shell.run([self.motet.path('mpifort'), '-O2', '-J', self.folder, '-o', target, *sources[1:], part], 300)
+        return target
+
     def plain(self, name):
         """A program without MPI: tcp, udp, ring."""
         sources = [os.path.join(PROGRAMS, name + '.c')]

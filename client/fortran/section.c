@@ -49,12 +49,6 @@ static size_t section_n_elements(const CFI_cdesc_t *array)
     return n;
 }
 
-static void section_plain(struct section *s, const CFI_cdesc_t *array, MPI_Count count,
-                          MPI_Datatype type)
-{
-    *s = (struct section){.base = fortran_buffer(array->base_addr), .count = count, .type = type};
-}
-
 /* ---- by datatype ---- */
 
 /* The type of one element of the array in terms of the caller's type, or MPI_DATATYPE_NULL; and how
@@ -122,11 +116,10 @@ static int section_type(const CFI_cdesc_t *array, int rank, MPI_Count n, MPI_Dat
     return err;
 }
 
-int section_describe(struct section *s, const CFI_cdesc_t *array, enum section_use use,
-                     MPI_Count count, MPI_Datatype type)
+int section_describe_any(struct section *s, const CFI_cdesc_t *array, enum section_use use,
+                         MPI_Count count, MPI_Datatype type)
 {
-    section_plain(s, array, count, type);
-    if (__builtin_expect(section_is_contiguous(array) || count <= 0, 1))
+    if (section_is_contiguous(array) || count <= 0)
         return MPI_SUCCESS;
     MPI_Datatype element;
     MPI_Count n = 0;
@@ -134,7 +127,7 @@ int section_describe(struct section *s, const CFI_cdesc_t *array, enum section_u
     if (err != MPI_SUCCESS)
         return err;
     if (element == MPI_DATATYPE_NULL)
-        return section_copy(s, array, use);
+        return section_copy_any(s, array, use);
     if ((size_t)n > section_n_elements(array)) {
         MPI_Type_free(&element);
         return MPI_ERR_COUNT;
@@ -165,10 +158,9 @@ static void section_move(struct section_copy *c, bool back)
     }
 }
 
-int section_copy(struct section *s, const CFI_cdesc_t *array, enum section_use use)
+int section_copy_any(struct section *s, const CFI_cdesc_t *array, enum section_use use)
 {
-    section_plain(s, array, s->count, s->type);
-    if (__builtin_expect(section_is_contiguous(array), 1))
+    if (section_is_contiguous(array))
         return MPI_SUCCESS;
     size_t n = section_n_elements(array);
     struct section_copy *c = malloc(sizeof *c + n * array->elem_len);
@@ -186,9 +178,8 @@ int section_copy(struct section *s, const CFI_cdesc_t *array, enum section_use u
     return MPI_SUCCESS;
 }
 
-int section_address(struct section *s, const CFI_cdesc_t *array)
+int section_address_any(struct section *s, const CFI_cdesc_t *array)
 {
-    section_plain(s, array, 0, MPI_DATATYPE_NULL);
     return section_is_contiguous(array) ? MPI_SUCCESS : MPI_ERR_BUFFER;
 }
 
@@ -199,7 +190,7 @@ static void section_copy_end(struct section_copy *c)
     free(c);
 }
 
-void section_close(struct section *s)
+void section_close_made(struct section *s)
 {
     if (s->made)
         MPI_Type_free(&s->type);

@@ -16,6 +16,7 @@
 #include <ISO_Fortran_binding.h>
 #include <stdbool.h>
 
+#include "client/fortran/support.h"
 #include "mpi.h"
 
 enum section_use { SECTION_READ, SECTION_WRITE };
@@ -31,15 +32,45 @@ struct section {
     struct section_copy *copy;
 };
 
-/* Each returns MPI_SUCCESS or an error class, and leaves a section that may be closed. */
+/* Each returns MPI_SUCCESS or an error class, and leaves a section that may be closed. The common
+ * case, a scalar or a vector without gaps, is decided here, within the binding. */
+
+int section_describe_any(struct section *s, const CFI_cdesc_t *array, enum section_use use,
+                         MPI_Count count, MPI_Datatype type);
+int section_copy_any(struct section *s, const CFI_cdesc_t *array, enum section_use use);
+int section_address_any(struct section *s, const CFI_cdesc_t *array);
+void section_close_made(struct section *s);
+
+static inline bool section_is_plain(struct section *s, const CFI_cdesc_t *array, MPI_Count count,
+                                    MPI_Datatype type)
+{
+    *s = (struct section){.base = fortran_buffer(array->base_addr), .count = count, .type = type};
+    return array->rank == 0 ||
+           (array->rank == 1 && array->dim[0].sm == (CFI_index_t)array->elem_len);
+}
 
 /* `count` elements of `type` in the array. MPI_ERR_COUNT: there are fewer. */
-int section_describe(struct section *s, const CFI_cdesc_t *array, enum section_use use,
-                     MPI_Count count, MPI_Datatype type);
+static inline int section_describe(struct section *s, const CFI_cdesc_t *array,
+                                   enum section_use use, MPI_Count count, MPI_Datatype type)
+{
+    return section_is_plain(s, array, count, type)
+               ? MPI_SUCCESS
+               : section_describe_any(s, array, use, count, type);
+}
+
 /* All of the array; one with gaps by a copy. */
-int section_copy(struct section *s, const CFI_cdesc_t *array, enum section_use use);
+static inline int section_copy(struct section *s, const CFI_cdesc_t *array, enum section_use use)
+{
+    return section_is_plain(s, array, 0, MPI_DATATYPE_NULL) ? MPI_SUCCESS
+                                                            : section_copy_any(s, array, use);
+}
+
 /* The address; MPI_ERR_BUFFER for an array with gaps, which is more than an address. */
-int section_address(struct section *s, const CFI_cdesc_t *array);
+static inline int section_address(struct section *s, const CFI_cdesc_t *array)
+{
+    return section_is_plain(s, array, 0, MPI_DATATYPE_NULL) ? MPI_SUCCESS
+                                                            : section_address_any(s, array);
+}
 
 /* For operations whose end is not known here: MPI_ERR_BUFFER if the section is a copy. */
 static inline int section_lasting(const struct section *s)
@@ -48,7 +79,12 @@ static inline int section_lasting(const struct section *s)
 }
 
 /* After a blocking call. */
-void section_close(struct section *s);
+static inline void section_close(struct section *s)
+{
+    if (__builtin_expect(s->made || s->copy, 0))
+        section_close_made(s);
+}
+
 /* After a nonblocking call that returned `err` and, if that is MPI_SUCCESS, this request. */
 void section_keep(struct section *s, int err, MPI_Request request);
 

@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 COMPILE_S, RUN_S = 240, 60
 # name of a source: smallest number of ranks, C files that belong to it
 PROGRAMS = {'modern.f90': (2, []), 'header.f': (1, []), 'module_mpi.f90': (1, []), 'callbacks.f90': (1, []), 'windows.f90': (1, []),
-            'in_place.f': (1, []), 'interop.f90': (1, ['interop_c.c'])}
+            'in_place.f': (1, []), 'kernels.f90': (1, []), 'interop.f90': (1, ['interop_c.c'])}
 # What the standard gives no Fortran procedure: conversions of C, the tool interface.
 NOT_IN_FORTRAN = re.compile(r'MPI_(T_.*|.*_(toint|fromint|c2f|f2c))$')
 # In the module mpi alone.
@@ -28,9 +28,10 @@ ONE_FORM = {'MPI_File_get_type_extent', 'MPI_Precv_init', 'MPI_Psend_init', 'MPI
 
 
 def compile_program(compile_words, source, target):
-    """compile_words: the compiler with its options, and those for linking."""
+    """compile_words: the compiler with its options, and those for linking. Modules land beside the target."""
     before, after = compile_words
-    return subprocess.run([*before, source, '-o', target, *after], capture_output=True, text=True, timeout=COMPILE_S, check=False)
+    return subprocess.run([*before, source, '-o', target, *after], capture_output=True, text=True, timeout=COMPILE_S, check=False,
+                          cwd=os.path.dirname(target))
 
 
 def compile_c(cc, include, source, target):

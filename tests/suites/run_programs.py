@@ -134,7 +134,8 @@ class Table:
 
     def row(self, title, n_ranks, place, ours, theirs, wrong, known):
         kind = 'good' if not wrong and not known else 'better' if not wrong else 'known' if known else 'bad'
-        said = {'good': 'good', 'better': f'good, though known: {known}', 'known': f'known: {known}', 'bad': f'BAD: {wrong}'}[kind]
+        good = 'good' + (f' (on MPICH: {theirs[1]})' if theirs and theirs[1] else '')
+        said = {'good': good, 'better': f'good, though known: {known}', 'known': f'known: {known}', 'bad': f'BAD: {wrong}'}[kind]
         seconds = [f'{result[0]:.1f}' if result else '' for result in (ours, theirs)]
         print(f'{title:<40}{n_ranks:>6} {place:<6}{seconds[0]:>9}{seconds[1]:>9}  {said}')
         if kind == 'bad':
