@@ -2,6 +2,11 @@
 """Writes what else is known from the description: the linker's version script and the list of missing functions."""
 
 
+# What MPI-3 took away, which programs built for a library that kept it still ask for (removed.c). In no header.
+REMOVED = ('Address', 'Errhandler_create', 'Errhandler_get', 'Errhandler_set', 'Type_extent', 'Type_hindexed', 'Type_hvector', 'Type_lb',
+           'Type_struct', 'Type_ub')
+
+
 def names(functions):
     for function in functions:
         for suffix in ('', '_c') if function.has('large') else ('',):
@@ -13,6 +18,7 @@ def write_version_script(path, functions):
     lines = ['{', '  global:', '    motet_*;']
     for name in names(functions):
         lines += [f'    MPI_{name};', f'    PMPI_{name};']
+    lines += [f'    MPI_{name};' for name in REMOVED]
     lines += ['  local: *;', '};']
     with open(path, 'w', encoding='ascii') as file:
         file.write('\n'.join(lines) + '\n')

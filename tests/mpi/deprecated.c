@@ -152,6 +152,64 @@ static void test_environment(void)
     CHECK(!is_set || memcmp(yes, no, 4) != 0);
 }
 
+/* In no header any more; what was built before still asks for them. */
+int MPI_Address(void *location, MPI_Aint *address);
+int MPI_Errhandler_create(MPI_Comm_errhandler_function *function, MPI_Errhandler *errhandler);
+int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
+int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
+int MPI_Type_extent(MPI_Datatype type, MPI_Aint *extent);
+int MPI_Type_hindexed(int count, int lengths[], MPI_Aint displacements[], MPI_Datatype old_type,
+                      MPI_Datatype *new_type);
+int MPI_Type_hvector(int count, int length, MPI_Aint stride, MPI_Datatype old_type,
+                     MPI_Datatype *new_type);
+int MPI_Type_lb(MPI_Datatype type, MPI_Aint *lb);
+int MPI_Type_struct(int count, int lengths[], MPI_Aint displacements[], MPI_Datatype old_types[],
+                    MPI_Datatype *new_type);
+int MPI_Type_ub(MPI_Datatype type, MPI_Aint *ub);
+
+static int comm_error;
+
+static void on_comm_error(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    comm_error = *code;
+}
+
+static void test_removed(void)
+{
+    int lengths[2] = {1, 2};
+    MPI_Aint address, of_pair, at[2] = {8, 16}, lb, ub, extent;
+    MPI_Datatype vector, indexed, mixed, types[2] = {MPI_INT, MPI_SHORT};
+    MPI_Errhandler handler, before, now;
+    MPI_Address(lengths, &address);
+    MPI_Get_address(lengths, &of_pair);
+    CHECK(address == of_pair);
+    MPI_Type_hvector(2, 1, 12, MPI_INT, &vector);
+    MPI_Type_extent(vector, &extent);
+    CHECK(extent == 16);
+    MPI_Type_hindexed(2, lengths, at, MPI_INT, &indexed);
+    MPI_Type_lb(indexed, &lb);
+    MPI_Type_ub(indexed, &ub);
+    CHECK(lb == 8 && ub == 24);
+    MPI_Type_struct(2, lengths, at, types, &mixed);
+    MPI_Type_ub(mixed, &ub);
+    CHECK(ub == 20);
+    MPI_Type_free(&vector);
+    MPI_Type_free(&indexed);
+    MPI_Type_free(&mixed);
+    MPI_Errhandler_get(MPI_COMM_SELF, &before);
+    MPI_Errhandler_create(on_comm_error, &handler);
+    MPI_Errhandler_set(MPI_COMM_SELF, handler);
+    MPI_Errhandler_get(MPI_COMM_SELF, &now);
+    CHECK(now == handler);
+    MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_OTHER);
+    CHECK(comm_error == MPI_ERR_OTHER);
+    MPI_Errhandler_set(MPI_COMM_SELF, before);
+    MPI_Errhandler_free(&handler);
+    MPI_Errhandler_free(&now);
+    MPI_Errhandler_free(&before);
+}
+
 int main(int argc, char **argv)
 {
     int rank;
@@ -162,6 +220,7 @@ int main(int argc, char **argv)
     test_info();
     test_files_and_windows();
     test_environment();
+    test_removed();
     if (rank == 0)
         printf("deprecated: as their successors\n");
     MPI_Finalize();
