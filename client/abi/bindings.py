@@ -22,6 +22,7 @@ TOP = '''/* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "client/abi/check.h"
 '''
+TOOLS = '#include "client/tools/tools.h"\n'
 
 NULL_HANDLES = {'comm': 'MPI_COMM_NULL', 'group': 'MPI_GROUP_NULL', 'type': 'MPI_DATATYPE_NULL',
                 'anytype': 'MPI_DATATYPE_NULL', 'op': 'MPI_OP_NULL', 'info': 'MPI_INFO_NULL',
@@ -383,6 +384,9 @@ class Binding:
             lines.append('calls_enter(function);')
         lines += [f'o_{p.name} = {self.lookup(p)};' for p in objects if p.direction != '>']
         checks = self.all_checks()
+        ready = self.function.has('tool') and not self.function.has('anytime')
+        if ready:
+            lines += ['if (CHECK_UNLIKELY(!tools_are_ready())) {', '    err = MPI_T_ERR_NOT_INITIALIZED;', '    goto out;', '}']
         if checks:
             lines.append('if (CHECK_LIKELY(phase_here->checks)) {')
             if any('at_root' in line for line in checks):
@@ -395,7 +399,7 @@ class Binding:
         if success:
             lines.append('if (CHECK_LIKELY(err == MPI_SUCCESS))' + (' {' if len(success) > 1 else ''))
             lines += ['    ' + line for line in success] + (['}'] if len(success) > 1 else [])
-        if checks:
+        if checks or ready:
             lines.append('out:')
         if not self.function.has('nolock'):
             lines.append('vci_leave(vci);' if self.function.has('vci') else 'lock_leave();')
@@ -468,6 +472,8 @@ def write(folder, functions):
     names = []
     for chapter in sorted({function.chapter for function in functions}):
         parts = [TOP.format(chapter=chapter)]
+        if any(f.chapter == chapter and f.has('tool') for f in functions):
+            parts[0] += TOOLS
         for function in functions:
             if function.chapter != chapter:
                 continue

@@ -22,7 +22,7 @@ A function is one logical line; lines that begin with white space continue it:
         schedule=x   carried out by the function entry_x, which writes the steps: at once, or, with an output request, later; with hints
                      as well, at each start of that request (entries.py)
         waits        may wait for other ranks, or starts a collective: what others see it do
-        tool         MPI_T: errors are returned, never raised
+        tool         MPI_T: errors are returned, never raised; only between MPI_T_init_thread and MPI_T_finalize (unless anytime)
         convert      between handle and integer, done by the handle table
         as=Name      shares the semantics function of Name
         form         the semantics function gets a last argument `bool large`: called through the suffix _c

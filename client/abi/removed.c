@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Functions of MPI-1 that MPI-3 took away (MPI-5.0 chapter 17). No header declares them and no
- * profiler is told of them, but a program that was built for another library of the standard ABI may
- * ask for their names, and would end with a message of the dynamic linker. Each is what took its
- * place, by the names that only the library's own calls have.
+ * profiler is told of them, but a program that was built for another library of the standard ABI
+ * may ask for their names, and would end with a message of the dynamic linker. Each is what took
+ * its place, by the names that only the library's own calls have.
  */
 #include "mpi.h"
 

@@ -12,6 +12,7 @@
 #include "client/process/hardware.h"
 #include "client/process/job.h"
 #include "client/process/phase.h"
+#include "client/process/setting.h"
 #include "client/transport/end.h"
 
 #include <pthread.h>
@@ -69,7 +70,7 @@ const int *env_attr(int keyval)
 /* A number from the environment, or `otherwise` when it is not set or not one. */
 static int number_of(const char *variable, int otherwise)
 {
-    const char *text = getenv(variable);
+    const char *text = setting_of(variable);
     char *end;
     if (!text || !*text)
         return otherwise;
@@ -98,7 +99,7 @@ static int fill_info(struct info *info, const char *command)
     if (!err && getcwd(text, sizeof text))
         err = info_put(info, "wdir", text);
     const char *level =
-        getenv("MOTET_THREAD_LEVEL"); /* what was asked for before the program started */
+        setting_of("MOTET_THREAD_LEVEL"); /* what was asked for before the program started */
     if (!err && level)
         err = info_put(info, "thread_level", level);
     return err;

@@ -29,7 +29,9 @@
 #include "client/process/job.h"
 #include "client/process/launcher.h"
 #include "client/process/phase.h"
+#include "client/process/setting.h"
 #include "client/progress/async.h"
+#include "client/progress/notice.h"
 #include "client/transport/transport.h"
 
 #include <errno.h>
@@ -61,7 +63,7 @@ int init_level_of(const char *name)
  * for. */
 static int level_from_environment(int *ret_level)
 {
-    const char *value = getenv("MOTET_THREAD_LEVEL");
+    const char *value = setting_of("MOTET_THREAD_LEVEL");
     if (!value || !*value)
         return MPI_SUCCESS;
     int level = init_level_of(value);
@@ -94,7 +96,7 @@ static int set_initial_errhandlers(void)
     } known[] = {{"mpi_errors_are_fatal", &errhandler_here->fatal},
                  {"mpi_errors_abort", &errhandler_here->abort},
                  {"mpi_errors_return", &errhandler_here->ret}};
-    const char *value = getenv("MOTET_INITIAL_ERRHANDLER");
+    const char *value = setting_of("MOTET_INITIAL_ERRHANDLER");
 
     if (!value || !*value)
         return MPI_SUCCESS;
@@ -160,12 +162,16 @@ static int start(int level, const char *argv0)
         return err;
     coll_init(select_algorithm);
     context_init();
+    if (notice_here->begin)
+        notice_here->begin();
     return make_world_and_self();
 }
 
 static void stop(void)
 {
     async_stop();
+    if (notice_here->end)
+        notice_here->end();
     comm_unref(comm_here->self);
     comm_unref(comm_here->world);
     comm_here->self = comm_here->world = NULL;

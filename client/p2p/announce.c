@@ -37,6 +37,17 @@ static uint32_t announce_choose(const struct peer *p, const struct transfer *t, 
     return (uint32_t)(bytes < room ? bytes : room);
 }
 
+/* A message that is short enough to be sent unasked, and was not to be synchronous, is announced
+ * because the allowance is used up. */
+static void announce_tell(struct peer *p, const struct transfer *t)
+{
+    bool stalled = t->mode != P2P_SYNCHRONOUS && t->bytes <= p->eager_limit;
+
+    p->engine->n_credit_stalls += stalled;
+    notice_tell(stalled ? NOTICE_STALLED : NOTICE_ANNOUNCED, t->context, (int)t->world, t->tag,
+                t->bytes);
+}
+
 bool announce_send(struct peer *p, struct transfer *t)
 {
     struct protocols *all = protocols_of(p->engine);
@@ -67,6 +78,7 @@ bool announce_send(struct peer *p, struct transfer *t)
     r->moved = r->granted = first;
     engine_count_sent(p->engine, (uint64_t)t->bytes);
     p->engine->rendezvous_out++;
+    announce_tell(p, t);
     peer_publish(p, ring, slot, MSG_RTS, t->context, t->base.comm->rank, t->tag);
     return true;
 }

@@ -16,6 +16,7 @@
 #include "client/object/comm.h"
 #include "client/p2p/match.h"
 #include "client/p2p/record.h"
+#include "client/progress/notice.h"
 #include "client/progress/request.h"
 #include "client/progress/vci.h"
 #include "client/transport/transport.h"
@@ -54,6 +55,11 @@ struct engine {
 
     /* Added to the rank's counters when it waits; those of vci 0 count there at once. */
     uint64_t sent_msgs, sent_bytes, recv_msgs, recv_bytes, rendezvous_out, rendezvous_in;
+
+    /* For tools (client/tools/counts.h): what passed the daemon, packets of large messages
+     * included, and sends that were held up. */
+    uint64_t daemon_sent_msgs, daemon_sent_bytes, daemon_recv_msgs, daemon_recv_bytes;
+    uint64_t n_credit_stalls, n_room_stalls;
 };
 
 static inline struct engine *engine_of(const struct comm *comm)
@@ -75,6 +81,7 @@ static inline void engine_leave(struct engine *e)
 static inline void engine_add_unexpected(struct engine *e, struct unexpected *u)
 {
     match_add_unexpected(&e->match, u);
+    notice_tell(NOTICE_UNEXPECTED, u->match.context, u->match.source, u->match.tag, u->bytes);
     struct queue_record *r = record_begin(&e->records, &u->record);
     if (!r)
         return;

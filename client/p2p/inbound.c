@@ -240,6 +240,8 @@ static void inbound_dispatch(struct engine *engine, uint32_t src_world,
     case MSG_RTS:
         engine_count_received(engine, len);
         if (slot->flags & MSG_F_ORDERED) {
+            engine->daemon_recv_msgs++;
+            engine->daemon_recv_bytes += len;
             in.order = slot->order;
             inbound_in_order(&in);
         } else {
@@ -248,6 +250,8 @@ static void inbound_dispatch(struct engine *engine, uint32_t src_world,
         break;
     case MSG_DATA:
         engine_count_received(engine, len);
+        if (!peer_get(engine, src_world)->local)
+            engine->daemon_recv_bytes += len;
         rendezvous_on_data(&protocols_of(engine)->rendezvous, src_world, in.context,
                            (uint32_t)in.tag | (uint64_t)slot->order << 32, payload, len);
         break;

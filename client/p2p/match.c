@@ -12,6 +12,13 @@ static uint32_t match_hash(uint32_t context, int32_t source, int32_t tag)
     return h ^ h >> 15;
 }
 
+static void match_table_set_limit(struct match_table *t)
+{
+    t->limit = 2 * t->mask + 1;
+    if (t->watched && t->high < t->limit)
+        t->limit = t->high;
+}
+
 static int match_table_init(struct match_table *t, uint32_t n_buckets)
 {
     t->buckets = malloc(n_buckets * sizeof *t->buckets);
@@ -21,6 +28,9 @@ static int match_table_init(struct match_table *t, uint32_t n_buckets)
         list_init(&t->buckets[i]);
     t->mask = n_buckets - 1;
     t->n = 0;
+    t->high = 0;
+    t->watched = false;
+    match_table_set_limit(t);
     return MPI_SUCCESS;
 }
 
@@ -42,14 +52,33 @@ static void match_table_grow(struct match_table *t)
         }
     }
     bigger.n = t->n;
+    bigger.high = t->high;
+    bigger.watched = t->watched;
     free(t->buckets);
     *t = bigger;
 }
 
-static void match_table_add(struct match *m, struct match_table *t, struct match_node *node)
+/* One more than the limit allows is about to be added. Out of line: it is rare. */
+static __attribute__((noinline)) void match_table_reach(struct match_table *t)
 {
     if (t->n > 2 * t->mask)
         match_table_grow(t);
+    if (t->watched && t->n >= t->high)
+        t->high = t->n + 1;
+    match_table_set_limit(t);
+}
+
+void match_table_watch(struct match_table *t, bool watched)
+{
+    t->watched = watched;
+    t->high = t->n;
+    match_table_set_limit(t);
+}
+
+static void match_table_add(struct match *m, struct match_table *t, struct match_node *node)
+{
+    if (t->n >= t->limit)
+        match_table_reach(t);
     t->n++;
     node->stamp = m->next_stamp++;
     list_append(&t->buckets[match_hash(node->context, node->source, node->tag) & t->mask],
@@ -92,6 +121,16 @@ void match_deinit(struct match *m)
     free(m->unexpected.buckets);
     m->posted.buckets = m->unexpected.buckets = NULL;
     m->n_unexpected = 0;
+}
+
+uint32_t match_table_count(const struct match_table *t, uint32_t context)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i <= t->mask; i++)
+        list_foreach(it, &t->buckets[i])
+            n += list_entry(it, struct match_node, bucket)->context == context;
+    return n;
 }
 
 static uint32_t *match_wildcard_count(struct match *m, const struct match_node *node)

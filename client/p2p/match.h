@@ -57,6 +57,10 @@ struct match_table {
     struct list *buckets;
     uint32_t mask;
     uint32_t n;
+    uint32_t limit; /* with so many the next one takes the slow path: buckets are to be added, or
+                       somebody watches how many there are at most */
+    uint32_t high;  /* watched: most since match_table_watch */
+    bool watched;
 };
 
 #define MATCH_CONTEXT_CLASSES 64u
@@ -74,6 +78,13 @@ struct match {
 /* 0 or MPI_ERR_NO_MEM. */
 int match_init(struct match *m);
 void match_deinit(struct match *m);
+
+/* From now on (`watched`) `high` tells the most entries that there were; beginning with those that
+ * there are. */
+void match_table_watch(struct match_table *t, bool watched);
+
+/* Entries of a context. Walks the whole table. */
+uint32_t match_table_count(const struct match_table *t, uint32_t context);
 
 /* Posts a receive. */
 void match_post(struct match *m, struct match_node *recv);

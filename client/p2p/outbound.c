@@ -31,6 +31,8 @@ void outbound_start(struct transfer *t)
         return;
     list_append(&p->backlog, &t->link);
     transfer_show(t, QUEUE_PENDING);
+    p->engine->n_room_stalls++;
+    notice_tell(NOTICE_STALLED, t->context, (int)t->world, t->tag, t->bytes);
     peer_mark_busy(p);
 }
 

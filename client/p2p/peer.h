@@ -76,6 +76,8 @@ static inline void peer_publish(struct peer *p, struct ring_producer *ring, stru
             transport_here->needs_channel = false;
     } else {
         transport_here->needs_channel = true;
+        p->engine->daemon_sent_msgs++;
+        p->engine->daemon_sent_bytes += slot->len;
         slot->flags = MSG_F_ORDERED;
         slot->peer = p->world;
         slot->order = p->order_out++;

@@ -99,6 +99,15 @@ struct rendezvous_transfer *rendezvous_find(const struct rendezvous *r, uint32_t
     return t && t->base.world == world && t->base.dir == dir ? t : NULL;
 }
 
+uint32_t rendezvous_n_under_way(const struct rendezvous *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->n_numbers; i++)
+        n += r->numbers[i].transfer != NULL;
+    return n;
+}
+
 /* ---- lists: `sending` and `backlog` ---- */
 
 static void rendezvous_enter(struct list *list, struct rendezvous_transfer *t)
@@ -159,6 +168,8 @@ static bool rendezvous_send_packet(struct rendezvous_transfer *t, struct peer *p
     slot->order = (uint32_t)((uint64_t)t->moved >> 32);
     slot->peer = p->world;
     ring_publish(ring);
+    if (!p->local)
+        p->engine->daemon_sent_bytes += len;
     t->moved += len;
     return true;
 }

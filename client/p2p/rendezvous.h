@@ -79,6 +79,9 @@ bool rendezvous_may_grant(const struct rendezvous_transfer *t, const struct msg_
 void rendezvous_on_pull(struct rendezvous *r, struct rendezvous_transfer *t,
                         const struct msg_pull *pull);
 
+/* Transfers that have a number: under way. Walks all numbers. */
+uint32_t rendezvous_n_under_way(const struct rendezvous *r);
+
 void rendezvous_on_data(struct rendezvous *r, uint32_t src_world, uint32_t number, uint64_t offset,
                         const void *payload, uint32_t len);
 

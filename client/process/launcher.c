@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/process/setting.h"
+
 /* Slurm's steps from here on are no programs of srun: the batch script, an interactive shell. */
 #define LAUNCHER_SLURM_SPECIAL_STEP 4294967290ul
 
@@ -24,7 +26,7 @@ bool launcher_is_foreign(char *why, size_t room)
         {"PMI_SIZE", "the mpiexec of MPICH or Intel MPI"},
         {"SLURM_STEP_NUM_TASKS", "srun"},
     };
-    const char *wanted = getenv("MOTET_SINGLETON");
+    const char *wanted = setting_of("MOTET_SINGLETON");
 
     if (getenv("MOTET_SOCKET") || getenv("MOTET_JOB") || (wanted && strcmp(wanted, "yes") == 0))
         return false;

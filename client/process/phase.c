@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/client.h"
+#include "client/process/setting.h"
 #include "client/transport/end.h"
 
 static struct phase_state phase_first;
@@ -15,15 +16,18 @@ struct phase_state *phase_here = &phase_first;
  * MPI_Init obey, too. */
 static void phase_part_init(void)
 {
-    const char *value = getenv("MOTET_CHECK");
-
-    *phase_here = (struct phase_state){.now = PHASE_BEFORE, .checks = true, .world = PHASE_BEFORE};
-    if (value && strcmp(value, "0") == 0)
-        phase_here->checks = false;
-    if (value && strcmp(value, "collectives") == 0)
-        phase_here->check_collectives = true;
+    *phase_here = (struct phase_state){.now = PHASE_BEFORE, .world = PHASE_BEFORE};
+    phase_read_checks();
 }
 CLIENT_PART(phase_here, phase_first, .init = phase_part_init);
+
+void phase_read_checks(void)
+{
+    const char *value = setting_of("MOTET_CHECK");
+
+    phase_here->checks = !value || strcmp(value, "0") != 0;
+    phase_here->check_collectives = value && strcmp(value, "collectives") == 0;
+}
 
 void phase_set(enum phase phase)
 {

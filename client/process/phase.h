@@ -26,6 +26,8 @@ struct phase_state {
 extern struct phase_state *phase_here;
 
 void phase_set(enum phase phase);
+/* Reads MOTET_CHECK (again). */
+void phase_read_checks(void);
 
 static inline enum phase phase_now(void)
 {

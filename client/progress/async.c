@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "client/client.h"
 #include "client/process/phase.h"
+#include "client/process/setting.h"
 #include "client/progress/progress.h"
 #include "client/progress/sleepers.h"
 #include "client/progress/vci.h"
@@ -78,7 +79,7 @@ static void *async_run(void *arg)
 static bool async_start(void)
 {
     sigset_t all, before;
-    const char *mode = getenv("MOTET_PROGRESS");
+    const char *mode = setting_of("MOTET_PROGRESS");
 
     if (!transport_here->base || phase_now() != PHASE_ACTIVE ||
         (mode && strcmp(mode, "none") == 0)) {

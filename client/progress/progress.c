@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "client/client.h"
 #include "client/process/job.h"
+#include "client/progress/notice.h"
 #include "client/progress/sleepers.h"
 #include "client/progress/vci.h"
 #include "client/transport/end.h"
@@ -226,7 +227,10 @@ void progress_sleep(struct progress_wait *w)
         inbox_sleep_end();
     else if (!inbox_sleep_announced())
         sleepers_wake_now();
-    if (clock_now_ns() - before_ns > SLEEP_PIECE_NS / 2 && !transport_alive()) {
+    uint64_t slept_ns = clock_now_ns() - before_ns;
+    progress_here->slept_ns += slept_ns;
+    notice_tell(NOTICE_SLEPT, 0, 0, 0, (int64_t)slept_ns);
+    if (slept_ns > SLEEP_PIECE_NS / 2 && !transport_alive()) {
         fprintf(stderr, "motet: rank %u: the daemon of this node is gone, ending\n",
                 transport_here->world_rank);
         end_job(EXIT_FAILURE, NULL);

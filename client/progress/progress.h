@@ -63,6 +63,7 @@ struct progress {
     enum progress_news (*news_fn)(void);
     struct stranger stranger;
     uint64_t last_lost_ns, patience_ns;
+    uint64_t slept_ns; /* by all waits so far */
 };
 extern struct progress *progress_here;
 

@@ -10,6 +10,7 @@
 #include "client/object/group.h"
 #include "client/object/handle.h"
 #include "client/process/job.h"
+#include "client/process/setting.h"
 #include "client/progress/calls.h"
 #include "client/progress/sleepers.h"
 
@@ -64,12 +65,12 @@ static _Thread_local struct vci *alone __attribute__((tls_model("initial-exec"))
 
 int vci_init(uint32_t n)
 {
-    const char *text = getenv("MOTET_VCIS");
+    const char *text = setting_of("MOTET_VCIS");
 
     vci_here->n_vcis = n > 0 ? n : 1;
     for (uint32_t i = 0; i < SEGMENT_MAX_VCIS; i++)
         vci_here->table[i].index = i;
-    if (!text)
+    if (!text || !*text)
         return MPI_SUCCESS;
     char *end;
     errno = 0;

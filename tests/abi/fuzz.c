@@ -343,7 +343,9 @@ static void child(const struct fuzz_function *f, uint64_t seed)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(LIMIT_S);
+    int level;
     MPI_Init(NULL, NULL);
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     for (int kind = 0; kind < FUZZ_KINDS; kind++) {

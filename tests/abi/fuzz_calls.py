@@ -30,6 +30,7 @@ BAD_INTS = {
 WILD_INTS = ['-1', 'INT_MIN', 'INT_MAX']
 # What semantics may find before the fault that was put in, since the good values are not good for every function.
 ALWAYS = {'MPI_ERR_UNSUPPORTED_OPERATION', 'MPI_T_ERR_NOT_SUPPORTED', 'MPI_T_ERR_INVALID'}
+OF_TOOLS = {f'MPI_T_ERR_INVALID_{what}' for what in ('HANDLE', 'INDEX', 'NAME', 'SESSION')}
 OF_WINDOWS = {'MPI_ERR_RMA_SYNC', 'MPI_ERR_RMA_FLAVOR'}
 N_BAD_HANDLES = 5  # of fuzz.h, then the null handle
 NO_CALL = {'Abort', 'Finalize', 'Init', 'Init_thread'}  # with good arguments they end the program, or what it stands on
@@ -175,7 +176,7 @@ def function_text(function, large):
     unused = '' if any(a.n_bad or a.n_wild for a in arguments) else '    (void)v;\n'
     text = f'static int call_{name}(const int *v)\n{{\n{unused}{body}}}\n\n'
     rows = []
-    always = ALWAYS | (OF_WINDOWS if any(p.kind == 'win' for p in parameters) else set())
+    always = ALWAYS | (OF_TOOLS if function.has('tool') else set()) | (OF_WINDOWS if any(p.kind == 'win' for p in parameters) else set())
     for a in arguments:
         classes = sorted(a.classes | (always if a.classes else set()))
         rows.append(f'{{"{a.p.name}", {a.n_bad}, {a.n_wild}, {{{", ".join(classes) or "0"}}}}}')

@@ -38,7 +38,7 @@ COLL_HIERARCHY = COLL_ALGORITHMS + ['client/coll/topology/', 'client/coll/hierar
 COLL_CHOICE = COLL_FAMILY + ['client/coll/topology/', 'client/coll/algorithms/algorithms', 'client/coll/choice/']
 COLL_INTER = COLL_HIERARCHY + ['client/coll/inter/']
 CLIENT_UPPER = CLIENT_COLL + ['client/comm/', 'client/rma/', 'client/io/']
-CLIENT_TOP = CLIENT_UPPER + ['client/topo/', 'client/tool/', 'client/init/']
+CLIENT_TOP = CLIENT_UPPER + ['client/tools/', 'client/topo/', 'client/init/']
 DAEMON_SEAL = ['base/', 'daemon/seal/']
 DAEMON_NET = DAEMON_SEAL + ['proto/', 'daemon/net/']
 DAEMON_FLOW = ['base/', 'proto/', 'daemon/flow/']
@@ -106,7 +106,7 @@ MAY_INCLUDE = {
     'client/io/': CLIENT_UPPER,
     'client/init/': CLIENT_UPPER + ['client/init/'],
     'client/topo/': CLIENT_UPPER + ['client/topo/'],
-    'client/tool/': CLIENT_TOP,
+    'client/tools/': CLIENT_UPPER + ['client/tools/'],
     'client/abi/': CLIENT_TOP + ['client/abi/'],
     # The Fortran interface stands on what libmpi_abi exports, so it works on any library of the standard ABI.
     'client/fortran/': ['client/fortran/'],

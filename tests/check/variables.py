@@ -6,7 +6,7 @@ import re
 import sys
 
 FOLDERS = ('base', 'proto', 'client', 'daemon', 'launcher')
-READS = re.compile(r'(?:getenv|number_of|node_daemon_connect|parse_number)\("(MOTET_[A-Z_]+)"')
+READS = re.compile(r'(?:getenv|setting_of|number_of|node_daemon_connect|parse_number)\("(MOTET_[A-Z_]+)"')
 # Set for tests only, or told in the manual of the program that alone reads them (motet-lab).
 ELSEWHERE = re.compile(r'MOTET_(TEST|LAB|TEST_\w+|LAB_\w+)$')
 

@@ -30,6 +30,7 @@ TESTS = [
     ('environment', 'versions, the ABI, names, memory', ['mpi/environment.c'], [], 2),
     ('errors', 'errors', ['mpi/errors.c'], [], 2),
     ('deprecated', 'deprecated and removed functions', ['mpi/deprecated.c'], [], 2),
+    ('tools', 'the tool information interface', ['mpi/tools.c'], [], 2),
 ]
 
 # What MPICH 5.0.2 does otherwise: a piece of the program's output there, and why that is MPICH's mistake.

@@ -223,6 +223,35 @@ static void test_credit(void **state)
     assert_int_equal(credit_settle(&c), 0);
 }
 
+/* The most that there were, from when somebody began to watch; also over the growth of the table.
+ */
+static void test_watch(void **state)
+{
+    static struct match_node nodes[MANY];
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        post(&nodes[i], 0, 1, i);
+    match_table_watch(&match.posted, true);
+    assert_int_equal(match.posted.high, 3);
+    match_unpost(&match, &nodes[0]);
+    post(&nodes[0], 0, 1, 0);
+    assert_int_equal(match.posted.high, 3);
+    for (int i = 3; i < MANY; i++) {
+        post(&nodes[i], 4, 1, i);
+        assert_int_equal(match.posted.high, i + 1);
+    }
+    assert_int_equal(match_table_count(&match.posted, 0), 3);
+    assert_int_equal(match_table_count(&match.posted, 4), MANY - 3);
+    assert_true(match.posted.mask >= MANY / 2 - 1);
+    for (int i = 0; i < MANY; i++)
+        match_unpost(&match, &nodes[i]);
+    assert_int_equal(match.posted.high, MANY);
+    match_table_watch(&match.posted, false);
+    post(&nodes[0], 0, 1, 0);
+    assert_int_equal(match.posted.high, 0);
+    match_unpost(&match, &nodes[0]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -235,6 +264,7 @@ int main(void)
         TEST(test_unexpected),
         TEST(test_many_unexpected),
         TEST(test_unexpected_context),
+        TEST(test_watch),
         TEST(test_credit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,10 @@
 #include "client/coll/choice/table.h"
 #include "client/coll/family/coll.h"
 #include "client/coll/topology/node_groups.h"
+#include "client/object/comm.h"
 #include "client/object/err.h"
+#include "client/object/handle.h"
+#include "client/process/setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +74,34 @@ const struct algorithm *select_algorithm(enum coll_family family, const struct s
     return &algorithm_table[name];
 }
 
+static void select_forget(struct comm *comm)
+{
+    struct coll_comm *c = comm ? comm->coll : NULL;
+
+    if (c) {
+        free(c->quick);
+        c->quick = NULL;
+    }
+    if (comm && comm->local_comm)
+        select_forget(comm->local_comm);
+}
+
+static void select_forget_object(struct object *object, void *arg)
+{
+    (void)arg;
+    if (object->kind == OBJECT_COMM)
+        select_forget((struct comm *)object);
+}
+
+void select_force(enum coll_family family, const char *algorithm)
+{
+    select_here->forced[family] = algorithm ? name_find(family, algorithm) : -1;
+    /* What short calls take without asking was chosen by what held before. */
+    select_forget(comm_here->world);
+    select_forget(comm_here->self);
+    handle_each(select_forget_object, NULL);
+}
+
 static int select_refuse(const char *variable, const char *value, const char *what,
                          const char *known)
 {
@@ -109,6 +140,13 @@ int select_init(void)
             strncmp(*variable, PREFIX, strlen(PREFIX)) == 0 ? select_read(*variable) : MPI_SUCCESS;
         if (err)
             return err;
+    }
+    for (int family = 0; family < COLL_FAMILIES; family++) {
+        char variable[32];
+        snprintf(variable, sizeof variable, PREFIX "%s", name_of_family((enum coll_family)family));
+        const char *value = setting_of(variable);
+        select_here->forced[family] =
+            value && *value ? name_find((enum coll_family)family, value) : -1;
     }
     return table_load(&select_here->table);
 }

@@ -16,6 +16,10 @@
 const struct algorithm *select_algorithm(enum coll_family family, const struct schedule *s,
                                          MPI_Count n_bytes, bool regular);
 
+/* From now on this algorithm (NULL: by the rules) wherever it is applicable, for all communicators.
+ * To be called on all ranks between the same collectives. */
+void select_force(enum coll_family family, const char *algorithm);
+
 /* Reads MOTET_COLL_* and the file. MPI_ERR_OTHER with a text for what does not exist. */
 int select_init(void);
 

@@ -3,6 +3,7 @@
 
 #include "client/coll/choice/name.h"
 #include "client/object/err.h"
+#include "client/process/setting.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -162,7 +163,7 @@ static int table_read(struct table *t, const char *file, json_t *root)
 
 int table_load(struct table *t)
 {
-    const char *file = getenv("MOTET_COLL_TABLE");
+    const char *file = setting_of("MOTET_COLL_TABLE");
     json_error_t error;
     for (int i = 0; i < COLL_FAMILIES; i++)
         free(t->rules[i]);
