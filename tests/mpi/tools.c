@@ -21,7 +21,9 @@ static void check(int holds, const char *what, int line)
 }
 
 static int rank, size;
-static int wrong; /* wrong arguments are passed as well, of which MPICH 5.0.2 dies */
+/* Also what MPICH 5.0.2 dies of: an index beyond the last, and MPI_T_PVAR_ALL_HANDLES, whose value
+ * in the standard ABI it takes for a handle. */
+static int wrong;
 
 /* ---- texts ---- */
 
@@ -224,7 +226,8 @@ static void test_pvars(void)
         test_one_pvar(session, i);
     CHECK(MPI_T_pvar_get_index("no such variable", MPI_T_PVAR_CLASS_COUNTER, &index) ==
           MPI_T_ERR_INVALID_NAME);
-    CHECK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES) == MPI_SUCCESS);
+    if (wrong)
+        CHECK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES) == MPI_SUCCESS);
     if (find_pvar(session, "motet_sent_messages", MPI_T_PVAR_CLASS_COUNTER, NULL, &handle)) {
         CHECK(MPI_T_pvar_start(other, handle) == MPI_T_ERR_INVALID_HANDLE);
         CHECK(MPI_T_pvar_read(session, MPI_T_PVAR_ALL_HANDLES, &index) == MPI_T_ERR_INVALID_HANDLE);
