@@ -39,7 +39,9 @@ const char *setting_of(const char *variable)
 {
     const struct setting *setting = setting_find(variable);
 
-    return setting ? setting->value : getenv(variable);
+    if (!setting)
+        return getenv(variable);
+    return *setting->value ? setting->value : NULL;
 }
 
 int setting_put(const char *variable, const char *value)

@@ -11,7 +11,7 @@
 /* NULL: not set. Valid until the next setting_put of this variable. */
 const char *setting_of(const char *variable);
 
-/* Puts a value in place of the environment's; an empty one is as good as none to all who read it.
+/* Puts a value in place of the environment's; an empty one: it is not set, whatever stands there.
  * `variable` stays valid. MPI_ERR_NO_MEM. */
 int setting_put(const char *variable, const char *value);
 

@@ -70,7 +70,7 @@ int vci_init(uint32_t n)
     vci_here->n_vcis = n > 0 ? n : 1;
     for (uint32_t i = 0; i < SEGMENT_MAX_VCIS; i++)
         vci_here->table[i].index = i;
-    if (!text || !*text)
+    if (!text)
         return MPI_SUCCESS;
     char *end;
     errno = 0;
