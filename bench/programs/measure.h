@@ -17,7 +17,8 @@ struct measure {
     void (*run)(int argc, char **argv); /* the words after the name */
 };
 
-extern const struct measure measures_p2p[], measures_coll[], measures_wait[], measures_threads[];
+extern const struct measure measures_p2p[], measures_coll[], measures_wait[], measures_threads[],
+    measures_files[];
 
 extern int measure_rank, measure_size;
 /* Values of one measurement, of which the median is reported. */

@@ -107,7 +107,7 @@ static void pin(void)
 static const struct measure *find(const char *name)
 {
     const struct measure *const tables[] = {measures_p2p, measures_coll, measures_wait,
-                                            measures_threads};
+                                            measures_threads, measures_files};
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct measure *m = tables[i]; m->name; m++)

@@ -310,8 +310,10 @@ class Binding:
     def raise_expression(self):
         if self.function.has('tool'):
             return 'err'
-        if self.function.get('errors') == 'file' or (self.context and self.context.kind == 'file'):
-            return 'check_raise_file(err, function)'
+        if self.function.get('errors') == 'file':
+            return 'raise_on_file(NULL, err, function)'
+        if self.context and self.context.kind == 'file':
+            return f'raise_on_file(o_{self.context.name}, err, function)'
         if self.function.has('errors'):
             return f'check_raise_with(o_{self.function.get("errors")}, err, function)'
         if self.context and self.context.kind == 'comm':

@@ -241,12 +241,6 @@ int check_unsupported(const char *function)
                    function);
 }
 
-int check_raise_file(int err, const char *function)
-{
-    return errhandler_raise_on(errhandler_here->file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL,
-                               "MPI_FILE_NULL", err, function);
-}
-
 int check_raise_with(struct errhandler *handler, int err, const char *function)
 {
     if (!handler)

@@ -14,6 +14,7 @@
 
 #include "client/abi/semantics.h"
 #include "client/datatype/datatype.h"
+#include "client/io/file.h"
 #include "client/object/comm.h"
 #include "client/object/err.h"
 #include "client/object/errhandler.h"
@@ -162,9 +163,7 @@ CHECK_COLD int check_unsupported(const char *function);
 CHECK_COLD int check_raise_with(struct errhandler *handler, int err, const char *function);
 CHECK_COLD int check_raise_session(struct session *session, int err, const char *function);
 
-/* Raises for functions on objects that have no module of their own yet: with the default handler of
- * files (MPI-5.0 section 14.7), or with that of MPI_COMM_SELF for windows. */
-CHECK_COLD int check_raise_file(int err, const char *function);
+/* Raises for functions on objects that have no module of their own yet. */
 CHECK_COLD int check_raise_default(int err, const char *function);
 
 #endif

@@ -18,6 +18,7 @@
 #include "client/comm/context.h"
 #include "client/init/env.h"
 #include "client/init/leak.h"
+#include "client/io/worker.h"
 #include "client/lock/lock.h"
 #include "client/object/attr.h"
 #include "client/object/comm.h"
@@ -170,6 +171,7 @@ static int start(int level, const char *argv0)
 static void stop(void)
 {
     async_stop();
+    worker_stop();
     if (notice_here->end)
         notice_here->end();
     comm_unref(comm_here->self);

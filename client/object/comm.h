@@ -55,6 +55,9 @@ struct comm {
                                    (enum calls_form) */
     void *match;                /* p2p's data, made on first use */
     struct buffer_pool *buffer; /* p2p's buffer of MPI_Comm_attach_buffer, or NULL */
+    /* Of a private communicator: the object whose error handler it has, which the handler is given
+     * in its place; 0: itself. */
+    uintptr_t stands_for;
     char name[MPI_MAX_OBJECT_NAME];
 };
 

@@ -203,33 +203,3 @@ int mpi_errhandler_free(struct errhandler **errhandler)
     errhandler_unref(freed);
     return MPI_SUCCESS;
 }
-
-/* Files: only the default handler, that of MPI_FILE_NULL, exists without MPI-IO. */
-
-static int check_no_file(const struct file *file)
-{
-    return file ? err_set(MPI_ERR_FILE, "files are not there yet") : MPI_SUCCESS;
-}
-
-int mpi_file_set_errhandler(struct file *file, struct errhandler *errhandler)
-{
-    int err = check_no_file(file);
-    return err ? err : errhandler_assign(&errhandler_here->file, errhandler, ERRHANDLER_FILE);
-}
-
-int mpi_file_get_errhandler(struct file *file, struct errhandler **ret_errhandler)
-{
-    int err = check_no_file(file);
-    return err ? err : errhandler_publish(errhandler_here->file, ret_errhandler);
-}
-
-int mpi_file_call_errhandler(struct file *fh, int errorcode)
-{
-    int err = check_no_file(fh);
-    if (err)
-        return err;
-    err_clear();
-    errhandler_raise_on(errhandler_here->file, ERRHANDLER_FILE, (uintptr_t)MPI_FILE_NULL,
-                        "MPI_FILE_NULL", errorcode, "MPI_File_call_errhandler");
-    return MPI_SUCCESS;
-}

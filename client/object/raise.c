@@ -10,8 +10,9 @@
 int raise_on_comm(struct comm *comm, int err, const char *function)
 {
     if (comm)
-        return errhandler_raise_on(comm->errhandler, ERRHANDLER_COMM, comm->obj.handle, comm->name,
-                                   err, function);
+        return errhandler_raise_on(comm->errhandler, ERRHANDLER_COMM,
+                                   comm->stands_for ? comm->stands_for : comm->obj.handle,
+                                   comm->name, err, function);
     /* MPI-5.0 section 9.3: what is not tied to an object is raised on MPI_COMM_SELF; before
      * MPI_Init, and after MPI_Finalize, the initial error handler holds. Up to MPI-3.1 it was
      * MPI_COMM_WORLD, and programs of that time set no other handler than its: it is called where

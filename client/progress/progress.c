@@ -65,7 +65,23 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient)
 
 void progress_on_sleep(enum progress_news (*fn)(void))
 {
-    progress_here->news_fn = fn;
+    int i = 0;
+    while (i < PROGRESS_MAX_NEWS && progress_here->news_fns[i] && progress_here->news_fns[i] != fn)
+        i++;
+    assert(i < PROGRESS_MAX_NEWS);
+    progress_here->news_fns[i] = fn;
+}
+
+/* All are asked: some show what they wait for. */
+static enum progress_news modules_news(void)
+{
+    enum progress_news news = PROGRESS_NO_NEWS;
+
+    for (int i = 0; i < PROGRESS_MAX_NEWS && progress_here->news_fns[i]; i++) {
+        enum progress_news one = progress_here->news_fns[i]();
+        news = one > news ? one : news;
+    }
+    return news;
 }
 
 /* The further vcis that no thread holds, for a thread with the library lock. */
@@ -211,7 +227,7 @@ void progress_sleep(struct progress_wait *w)
     inbox_sleep_begin();
     enum progress_news news = PROGRESS_NEWS;
     if (!lanes_have_news() && !lanes_have_done(w))
-        news = progress_here->news_fn ? progress_here->news_fn() : PROGRESS_NO_NEWS;
+        news = modules_news();
     if (news != PROGRESS_NEWS) {
         /* What waits in our own memory (a full ring) is retried soon; everything else rings the
          * bell. */
@@ -368,8 +384,7 @@ void progress_wait_idle(struct progress_wait *w)
     if (progress_mode() == WAIT_SPIN) {
         if (w->idle_polls % SPIN_SHOW_POLLS == 0) {
             progress_idle(w);
-            if (progress_here->news_fn)
-                progress_here->news_fn(); /* shows what the collectives wait for */
+            modules_news(); /* shows what the collectives wait for */
         }
         lock_pause();
         thread_pause();

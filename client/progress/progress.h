@@ -47,12 +47,13 @@ void progress_register(int (*poll)(void), const int *n_active, bool impatient);
 /*
  * Asked before a thread falls asleep, after it has announced that to everybody: has something come
  * that is in no ring? PROGRESS_NEWS: yes, nobody sleeps. PROGRESS_SOON: no, but it may come without
- * a wake-up, so sleep a millisecond at most. One module: the collectives.
+ * a wake-up, so sleep a millisecond at most. Asking twice for one function changes nothing.
  */
 enum progress_news { PROGRESS_NO_NEWS, PROGRESS_SOON, PROGRESS_NEWS };
 void progress_on_sleep(enum progress_news (*fn)(void));
 
 #define PROGRESS_MAX_POLLERS 8
+#define PROGRESS_MAX_NEWS    2 /* collectives, files */
 struct progress {
     int n_pollers;
     struct {
@@ -60,7 +61,7 @@ struct progress {
         const int *n_active;
         bool impatient;
     } pollers[PROGRESS_MAX_POLLERS];
-    enum progress_news (*news_fn)(void);
+    enum progress_news (*news_fns[PROGRESS_MAX_NEWS])(void);
     struct stranger stranger;
     uint64_t last_lost_ns, patience_ns;
     uint64_t slept_ns; /* by all waits so far */

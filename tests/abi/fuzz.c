@@ -116,6 +116,7 @@ static uintptr_t fresh_handle(enum fuzz_kind kind)
     MPI_Message message;
     MPI_Session session;
     MPI_Win win;
+    MPI_File file;
     switch (kind) {
     case FUZZ_COMM:
         MPI_Comm_dup(MPI_COMM_SELF, &comm);
@@ -154,7 +155,10 @@ static uintptr_t fresh_handle(enum fuzz_kind kind)
         MPI_Win_create(fuzz_window, sizeof fuzz_window, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
         return (uintptr_t)win;
-    default: /* files: not there yet, so that no handle is good */
+    case FUZZ_FILE: /* takes everything and keeps nothing, sizes included */
+        MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+        return (uintptr_t)file;
+    default:
         return null_handles[kind];
     }
 }
@@ -190,6 +194,9 @@ static void free_handle(enum fuzz_kind kind, uintptr_t handle)
         break;
     case FUZZ_WIN:
         MPI_Win_free(&(MPI_Win){(MPI_Win)handle});
+        break;
+    case FUZZ_FILE:
+        MPI_File_close(&(MPI_File){(MPI_File)handle});
         break;
     case FUZZ_SESSION:
         MPI_Session_finalize(&(MPI_Session){(MPI_Session)handle});

@@ -35,8 +35,6 @@ from harness import inputs, lab, stage  # noqa: E402  pylint: disable=wrong-impo
 
 # What belongs to chapters that come later. Names are module.class.case, as the suite prints them.
 LEFT_OUT = {
-    'I/O': ['test_io.*', 'test_file.*', 'test_errhandler.TestErrhandlerFile.*', 'test_handle.TestHandleFile.*',
-            'test_objmodel.TestObjModel.testSafeFreeCreated', 'test_subclass.TestMyFile.*'],
     'dynamic processes': ['test_spawn.*', 'test_dynproc.*', 'test_util_pool.TestProcessPool.*'],
 }
 if not os.path.exists('/etc/hosts'):  # as on a machine that debootstrap made
