@@ -159,7 +159,7 @@ static uintptr_t fresh_handle(enum fuzz_kind kind)
         MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file);
         return (uintptr_t)file;
     default:
-        return null_handles[kind];
+        return 0;
     }
 }
 
