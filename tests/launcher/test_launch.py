@@ -377,8 +377,13 @@ def test_motetctl_looks_into_a_job(start):
     assert [job.process.stdout.readline() for _ in range(2)] == [b"up\n"] * 2
     (row,) = json.loads(ctl(path, "--json", "jobs"))
     assert row["name"] == "sh" and row["ranks"] == 2
-    ranks = json.loads(ctl(path, "--json", "ranks", "-j", row["job"], "-r", "1"))
-    assert len(ranks) == 1 and alive(ranks[0]["pid"])
+
+    def rank():
+        (only,) = json.loads(ctl(path, "--json", "ranks", "-j", row["job"], "-r", "1"))
+        return only
+
+    # Its output may be here before the spawner's word of its process is at the daemon.
+    assert wait_until(lambda: rank()["pid"] != 0) and alive(rank()["pid"])
     for view in [view.name for view in status_views.read().views] + ["all"]:
         assert ctl(path, view)
     assert "spin" in ctl(path, "set", "wait_mode", "spin", "-j", row["job"])
