@@ -123,7 +123,7 @@ static void cluster_take_state(struct cluster *c, struct topology_node *n, struc
 {
     if (change->restarted) {
         log_notice("node %s was restarted", n->state->node);
-        n->lost = false;
+        n->lost = n->told_lost = false;
         cluster_lose(c, n->node_id, "was restarted", now_ns);
     }
     if (forwarding_slot(c->setup.forwarding, n->node_id) < 0)
@@ -323,15 +323,27 @@ static void cluster_describe(struct cluster *c, uint64_t now_ns)
     cluster_flood(c, s, NULL);
 }
 
-static bool cluster_note_reachability(struct topology_node *t, bool reachable, uint64_t now_ns)
+/* The same incarnation can be reached again. The two need not agree on how long it was gone: where
+ * one side has given the other up, the other has to hear of it. */
+static void cluster_note_return(struct cluster *c, struct topology_node *t, uint64_t now_ns)
+{
+    log_notice("node %s is back", t->state->node);
+    t->lost = false;
+    if (t->told_lost &&
+        mail_send(c->mail, t->node_id, MOTET__FRAME_TYPE__GIVEN_UP, NULL, 0, now_ns) < 0)
+        log_error("out of memory for mail to node %s", t->state->node);
+    t->told_lost = false;
+}
+
+static bool cluster_note_reachability(struct cluster *c, struct topology_node *t, bool reachable,
+                                      uint64_t now_ns)
 {
     if (t->reachable == reachable)
         return false;
     t->reachable = reachable;
     if (reachable) {
         if (t->lost)
-            log_notice("node %s is back", t->state->node);
-        t->lost = false;
+            cluster_note_return(c, t, now_ns);
     } else {
         t->unreachable_since_ns = now_ns;
         log_notice("node %s cannot be reached", t->state->node);
@@ -349,7 +361,7 @@ static bool cluster_publish(struct cluster *c, const struct topology_node *t)
 static bool cluster_give_up(struct cluster *c, struct topology_node *t, const char *why,
                             uint64_t now_ns)
 {
-    t->lost = true;
+    t->lost = t->told_lost = true;
     log_notice("node %s %s, giving it up", t->state->node, why);
     cluster_lose(c, t->node_id, why, now_ns);
     return cluster_publish(c, t);
@@ -398,7 +410,7 @@ void cluster_update(struct cluster *c, uint64_t now_ns)
             continue;
         bool reachable = c->routes[t->index].reachable;
         busy |= reachable && t->state->busy;
-        changed |= cluster_note_reachability(t, reachable, now_ns);
+        changed |= cluster_note_reachability(c, t, reachable, now_ns);
         changed |= cluster_publish(c, t);
         if (!t->reachable && !t->lost && death_told(c->topology, t))
             changed |= cluster_give_up(c, t, "has lost its daemon", now_ns);
@@ -454,7 +466,11 @@ static void cluster_deliver(void *ctx, uint32_t src_node, uint16_t type, const u
                             uint32_t len, uint64_t now_ns)
 {
     struct cluster *c = ctx;
-    c->setup.ops->deliver(c->setup.ctx, src_node, type, body, len, now_ns);
+
+    if (type == MOTET__FRAME_TYPE__GIVEN_UP)
+        c->setup.ops->given_up(c->setup.ctx, src_node, now_ns);
+    else
+        c->setup.ops->deliver(c->setup.ctx, src_node, type, body, len, now_ns);
 }
 
 static uint32_t cluster_epoch_of(void *ctx, uint32_t node_id)

@@ -39,6 +39,9 @@ struct cluster_ops {
                     uint64_t now_ns);
     /* A daemon that this node knew of is gone, in this incarnation or for good. */
     void (*node_lost)(void *ctx, uint32_t node_id, const char *why, uint64_t now_ns);
+    /* A daemon that this node never lost had given it up for a while: what it kept of this node is
+     * gone. */
+    void (*given_up)(void *ctx, uint32_t node_id, uint64_t now_ns);
     /* Whether this node has to do with a job that spans nodes. */
     bool (*busy)(void *ctx);
 };

@@ -94,6 +94,14 @@ static void control_node_lost(void *ctx, uint32_t node_id, const char *why, uint
     jobs_on_node_lost(node->jobs, node_id);
 }
 
+static void control_given_up(void *ctx, uint32_t node_id, uint64_t now_ns)
+{
+    struct node *node = ctx;
+
+    manager_on_node_lost(node->manager, node_id, "had given this node up", now_ns);
+    jobs_on_given_up(node->jobs, node_id, now_ns);
+}
+
 /* Whether this node has to do with a job that spans nodes. */
 static bool control_busy(void *ctx)
 {
@@ -106,6 +114,7 @@ static const struct cluster_ops control_cluster_ops = {.want_update = control_wa
                                                        .want_mail = control_want_mail,
                                                        .deliver = control_deliver,
                                                        .node_lost = control_node_lost,
+                                                       .given_up = control_given_up,
                                                        .busy = control_busy};
 
 /* ---- channels ---- */

@@ -17,6 +17,8 @@
 #define DISCONNECT_GRACE_NS (CLOCK_NS_PER_S / 2)
 /* Longer than a home waits for all nodes: then nothing will be started here any more. */
 #define READY_LIMIT_NS (60 * CLOCK_NS_PER_S)
+/* It asks its home so often whether that is still to come. */
+#define READY_ASK_NS (5 * CLOCK_NS_PER_S)
 
 struct jobs {
     struct jobs_setup setup;
@@ -322,7 +324,7 @@ void jobs_on_launched(struct jobs *jobs, uint32_t src_node, const Motet__Launche
 {
     struct job *job = jobs_find(jobs, msg->job);
 
-    if (!job || job->state != JOB_READY)
+    if (!job || job->state != JOB_READY || msg->asks)
         return;
     enum start_next next = start_on_answer(&job->start, src_node, msg->ok);
     if (next == START_READY)
@@ -506,6 +508,27 @@ void jobs_on_node_lost(struct jobs *jobs, uint32_t node_id)
                      (unsigned long long)job->id, node_id);
             job_close(job);
         }
+    }
+}
+
+/* Asks the home whether the job still counts on this node: what ended it may have been lost on the
+ * way while nodes could not reach each other, and the launch not. */
+static void job_ask(struct job *job, uint64_t now_ns)
+{
+    Motet__Launched msg = MOTET__LAUNCHED__INIT;
+
+    msg.job = job->id;
+    msg.has_asks = msg.asks = true;
+    job_to_home(job, MOTET__FRAME_TYPE__LAUNCHED, &msg.base, now_ns);
+}
+
+void jobs_on_given_up(struct jobs *jobs, uint32_t node_id, uint64_t now_ns)
+{
+    struct job *job, *next;
+
+    HASH_ITER(hh, jobs->table, job, next) {
+        if (job->state != JOB_CLOSING && job->home_node == node_id)
+            job_ask(job, now_ns);
     }
 }
 
@@ -725,6 +748,10 @@ void jobs_tick(struct jobs *jobs, uint64_t now_ns)
                      (unsigned long long)job->id);
             job_close(job);
             continue;
+        }
+        if (job->state == JOB_READY && now_ns - job->since_ns > (1 + job->n_asked) * READY_ASK_NS) {
+            job->n_asked++;
+            job_ask(job, now_ns);
         }
         for (uint32_t i = 0; job->state == JOB_RUNNING && i < job->n_local; i++) {
             struct job_rank *r = &job->ranks[i];

@@ -124,6 +124,7 @@ struct job {
     char name[SEGMENT_JOB_NAME];
     enum job_state state;
     uint64_t since_ns;
+    uint32_t n_asked; /* times the home was asked about a job that is not started */
     struct start start;
     /* Signals for the ranks that came before Start did. */
     int early_signals[JOB_EARLY_SIGNALS];
@@ -187,6 +188,8 @@ void jobs_on_window(struct jobs *jobs, uint32_t src_node, const Motet__StdioWind
 /* A node was given up, or came back as another incarnation: jobs whose home it was end, and those
  * with ranks on it whose home cannot be reached. */
 void jobs_on_node_lost(struct jobs *jobs, uint32_t node_id);
+/* That node had given this one up: homes there are asked whether their jobs still count on it. */
+void jobs_on_given_up(struct jobs *jobs, uint32_t node_id, uint64_t now_ns);
 
 /* From the spawner. */
 void jobs_on_spawned(struct jobs *jobs, uint64_t job, uint32_t rank, int32_t pid, const char *error,

@@ -366,6 +366,13 @@ void manager_on_launched(struct manager *manager, uint32_t src_node, const Motet
     int n = h ? node_index(h, src_node) : -1;
 
     (void)now_ns;
+    if (msg->asks) {
+        Motet__JobEnd end = MOTET__JOB_END__INIT;
+        end.job = msg->job;
+        if (!h || (n >= 0 && h->nodes[n].lost))
+            manager->ops->to_node(manager->ctx, src_node, MOTET__FRAME_TYPE__JOB_END, &end.base);
+        return;
+    }
     if (n < 0 || h->state != MANAGER_LAUNCHING)
         return;
     enum start_next next = start_on_answer(&h->start, src_node, msg->ok);
@@ -624,6 +631,23 @@ static bool name_ranks(const struct manager_job *h, const Motet__Placement *pl, 
     return n_alive > 0;
 }
 
+/* The job cannot be good any more: what ranks there would have done, or the rest of what they
+ * wrote, is missing. */
+static void fail_with_node(struct manager *manager, struct manager_job *h,
+                           const Motet__Placement *pl, const char *why, uint64_t now_ns)
+{
+    char ranks[200];
+
+    if (name_ranks(h, pl, ranks, sizeof ranks))
+        manager_job_fail(manager, h, 128 + SIGKILL, now_ns, "node %s %s; it had %s", pl->node, why,
+                         ranks);
+    for (size_t i = 0; i < pl->n_ranks; i++)
+        if (h->ranks[pl->ranks[i]].streams_open)
+            manager_job_fail(manager, h, 1, now_ns,
+                             "node %s %s before all that rank %u had written was here", pl->node,
+                             why, pl->ranks[i]);
+}
+
 void manager_on_node_lost(struct manager *manager, uint32_t node_id, const char *why,
                           uint64_t now_ns)
 {
@@ -642,10 +666,7 @@ void manager_on_node_lost(struct manager *manager, uint32_t node_id, const char 
             launch_failed(manager, h, reason);
             continue;
         }
-        char ranks[200];
-        if (name_ranks(h, pl, ranks, sizeof ranks))
-            manager_job_fail(manager, h, 128 + SIGKILL, now_ns, "node %s %s; it had %s", pl->node,
-                             why, ranks);
+        fail_with_node(manager, h, pl, why, now_ns);
         snprintf(reason, sizeof reason, "its node %s", why);
         for (size_t i = 0; i < pl->n_ranks; i++) {
             uint32_t rank = pl->ranks[i];

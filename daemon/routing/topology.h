@@ -28,6 +28,7 @@ struct topology_node {
     /* Kept by cluster.c from the routes: */
     bool reachable;
     bool lost;                     /* given up */
+    bool told_lost;                /* ... and whoever has to do with it was told */
     uint64_t unreachable_since_ns; /* valid while not reachable */
 };
 

@@ -59,6 +59,12 @@ static void test_spread(void **state)
     vci_settle(vci_offer(), 10 * 4);
     assert_int_not_equal(vci_of_context(10 * 4)->index, 0); /* all have one: shared */
     assert_int_equal(vci_of_context(UINT32_MAX)->index, 0);
+    /* What is shared is shared evenly. */
+    vci_settle(vci_offer(), 11 * 4);
+    vci_settle(vci_offer(), 12 * 4);
+    for (uint32_t i = 10; i <= 12; i++)
+        for (uint32_t k = 10; k < i; k++)
+            assert_ptr_not_equal(vci_of_context(i * 4), vci_of_context(k * 4));
     /* The contexts of one communicator go together. */
     assert_int_equal(vci_of_context(9 * 4 + 3)->index, 2);
 }
@@ -161,6 +167,11 @@ static void test_requests(void **state)
     expect_library(vci_choose_requests((uintptr_t[]){one, common}, 2));
     expect_library(vci_choose_requests((uintptr_t[]){common, one}, 2));
     expect_library(vci_choose_requests((uintptr_t[]){one, 12345678}, 2));
+    /* A request that never had a vci, such as a generalized one. */
+    requests[0].vci = NULL;
+    expect_library(vci_choose_request(common));
+    expect_library(vci_choose_requests((uintptr_t[]){one, common}, 2));
+    expect_library(vci_choose_requests((uintptr_t[]){common, one}, 2));
     expect_library(vci_choose_requests((uintptr_t[]){null, null}, 2));
     expect_library(vci_choose_requests(NULL, 3));
     expect_library(vci_choose_requests(&one, 0));

@@ -31,7 +31,7 @@ struct seen {
     uint32_t n_exits[N_LOCAL], n_ends[N_LOCAL], n_detached[N_LOCAL], n_dropped[N_LOCAL];
     int32_t status[N_LOCAL];
     bool finalized[N_LOCAL];
-    uint32_t n_ok, n_refused, n_aborts, abort_rank, n_streams_ended;
+    uint32_t n_ok, n_refused, n_asked, n_aborts, abort_rank, n_streams_ended;
     int32_t abort_code;
     char text[200]; /* of the last refusal, exit or abort */
     uint32_t n_started, n_released, n_detach_job, n_aborting, n_dead, n_orphans;
@@ -65,8 +65,11 @@ static int send_mail(void *ctx, uint32_t node_id, uint16_t type, const ProtobufC
     assert_int_equal(node_id, n->home);
     if (type == MOTET__FRAME_TYPE__LAUNCHED) {
         const Motet__Launched *m = (const Motet__Launched *)msg;
-        m->ok ? seen->n_ok++ : seen->n_refused++;
-        if (!m->ok)
+        if (m->asks)
+            seen->n_asked++;
+        else
+            m->ok ? seen->n_ok++ : seen->n_refused++;
+        if (!m->asks && !m->ok)
             keep_text(seen, m->error);
     } else if (type == MOTET__FRAME_TYPE__RANK_EXIT) {
         const Motet__RankExit *m = (const Motet__RankExit *)msg;
@@ -666,6 +669,23 @@ static void test_home_lost(void **state)
     let_go(n);
 }
 
+/* A home that had lost this node is asked whether the job still counts on it; others are not. */
+static void test_given_up(void **state)
+{
+    struct node *n = *state;
+
+    run(n);
+    jobs_on_given_up(n->jobs, n->there, n->now_ns);
+    assert_int_equal(n->seen.n_asked, 0);
+    jobs_on_given_up(n->jobs, n->home, n->now_ns);
+    assert_int_equal(n->seen.n_asked, 1);
+    assert_int_equal(n->seen.n_signals, 0);
+    end_from(n, n->home);
+    jobs_on_given_up(n->jobs, n->home, n->now_ns);
+    assert_int_equal(n->seen.n_asked, 1);
+    let_go(n);
+}
+
 /* What was prepared and is never started is forgotten. */
 static void test_never_started(void **state)
 {
@@ -697,6 +717,7 @@ int main(void)
         TEST(test_spawner_lost),
         TEST(test_start_fails),
         TEST(test_nodes_lost),
+        TEST(test_given_up),
         TEST(test_home_lost),
         TEST(test_never_started),
     };

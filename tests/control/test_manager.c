@@ -342,6 +342,56 @@ static void test_node_lost(void **state)
     expect_over(&w, id, 128 + SIGKILL, "node a has lost its daemon; it had rank 3");
 }
 
+/* All its ranks were good, but not all that they wrote has come. */
+static void test_node_lost_with_output(void **state)
+{
+    struct world w;
+    uint64_t id = running(&w)->id;
+
+    (void)state;
+    for (uint32_t r = 0; r < 6; r++) {
+        rank_exit(&w, id, r, 0, true, true);
+        output(&w, id, r, 1, 0);
+        if (r != 3)
+            output(&w, id, r, 2, 0);
+    }
+    assert_false(w.done);
+    manager_on_node_lost(w.manager, 2, "has lost its daemon", w.now_ns);
+    expect_over(&w, id, 1,
+                "node a has lost its daemon before all that rank 3 had written was here");
+}
+
+static void ask(struct world *w, uint64_t job, uint32_t node)
+{
+    Motet__Launched msg = MOTET__LAUNCHED__INIT;
+
+    msg.job = job;
+    msg.has_asks = msg.asks = true;
+    manager_on_launched(w->manager, node, &msg, w->now_ns);
+}
+
+/* A node that asks hears that its part of a job is over when the job is, or when it was given up.
+ */
+static void test_node_asks(void **state)
+{
+    struct world w;
+    uint64_t id = running(&w)->id;
+
+    (void)state;
+    ask(&w, id, 2);
+    assert_int_equal(w.sent[2][MOTET__FRAME_TYPE__JOB_END], 0);
+    ask(&w, id + 1, 2);
+    assert_int_equal(w.sent[2][MOTET__FRAME_TYPE__JOB_END], 1);
+    manager_on_node_lost(w.manager, 2, "cannot be reached any more", w.now_ns);
+    ask(&w, id, 2);
+    assert_int_equal(w.sent[2][MOTET__FRAME_TYPE__JOB_END], 2);
+    ask(&w, id, 3);
+    assert_int_equal(w.sent[3][MOTET__FRAME_TYPE__JOB_END], 0);
+    w.sent[2][MOTET__FRAME_TYPE__JOB_END] = 0;
+    all_over(&w, id, SIGTERM);
+    expect_over(&w, id, 128 + SIGKILL, "node a cannot be reached any more; it had ranks 2-3");
+}
+
 /* A node that cannot be reached is not waited for when the job ends. */
 static void test_unreachable_at_the_end(void **state)
 {
@@ -494,12 +544,20 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),         cmocka_unit_test(test_start_waits_for_all),
-        cmocka_unit_test(test_launch_limit), cmocka_unit_test(test_rank_fails),
-        cmocka_unit_test(test_exit_codes),   cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_node_lost),    cmocka_unit_test(test_unreachable_at_the_end),
-        cmocka_unit_test(test_unkillable),   cmocka_unit_test(test_client),
-        cmocka_unit_test(test_window),       cmocka_unit_test(test_random),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_start_waits_for_all),
+        cmocka_unit_test(test_launch_limit),
+        cmocka_unit_test(test_rank_fails),
+        cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_node_lost),
+        cmocka_unit_test(test_node_asks),
+        cmocka_unit_test(test_node_lost_with_output),
+        cmocka_unit_test(test_unreachable_at_the_end),
+        cmocka_unit_test(test_unkillable),
+        cmocka_unit_test(test_client),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

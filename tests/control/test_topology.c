@@ -146,6 +146,32 @@ static void test_graph(void **state)
     topology_free(t);
 }
 
+/* Over a link of which either end says that no data passes there is no way. */
+static void test_faulty_link(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 3; which++) {
+        struct topology *t = topology_new(node_name_id("me"), 10, 100);
+        Motet__LinkState *a = make("a", 1, 1), *b = make("b", 1, 1);
+        struct topology_change change;
+        struct graph g;
+        add_link(a, "b", "left", 30);
+        add_link(b, "a", "left", 30);
+        if (which > 0) {
+            Motet__Adjacency *faulty = which == 1 ? a->links[0] : b->links[0];
+            faulty->has_fault = true;
+            faulty->fault = 1;
+        }
+        assert_int_equal(topology_apply(t, a, &change), 0);
+        assert_int_equal(topology_apply(t, b, &change), 0);
+        assert_int_equal(graph_init(&g, t), 0);
+        for (uint32_t i = 0; i < g.n_nodes; i++)
+            assert_int_equal(g.nodes[i].n_edges, which == 0 ? 1 : 0);
+        graph_deinit(&g);
+        topology_free(t);
+    }
+}
+
 /* Who says that a daemon has ended means one incarnation of it, and says so for a while. */
 static void test_death_told(void **state)
 {
@@ -179,9 +205,9 @@ static void test_death_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newest_wins),
-                                       cmocka_unit_test(test_ourselves),
-                                       cmocka_unit_test(test_rubbish), cmocka_unit_test(test_graph),
-                                       cmocka_unit_test(test_death_told)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_newest_wins), cmocka_unit_test(test_ourselves),
+        cmocka_unit_test(test_rubbish),     cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_faulty_link), cmocka_unit_test(test_death_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,15 @@ static void check_types(enum flavor flavor, int n)
     for (int i = wrong = 0; i < n * n; i++)
         wrong += mine[i] != i + rank;
     CHECK(wrong == 0, "flavor %d: %d of %d elements got are wrong", flavor, wrong, n * n);
+    memset(mine, 0, (size_t)n * (size_t)n * sizeof *mine);
+    MPI_Win_fence(0, a.win);
+    MPI_Get(mine, n, transposed, to, a.base[to], n, transposed, a.win);
+    MPI_Win_fence(0, a.win);
+    for (int i = wrong = 0; i < n; i++)
+        for (int k = 0; k < n; k++)
+            wrong += mine[i * n + k] != k * n + i + rank;
+    CHECK(wrong == 0, "flavor %d: %d of %d elements got from gaps into gaps are wrong", flavor,
+          wrong, n * n);
     MPI_Win_fence(0, a.win);
     area_free(&a);
     MPI_Type_free(&column);

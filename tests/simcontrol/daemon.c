@@ -169,6 +169,15 @@ static void daemon_node_lost(void *ctx, uint32_t node_id, const char *why, uint6
     jobs_on_node_lost(d->jobs, node_id);
 }
 
+static void daemon_given_up(void *ctx, uint32_t node_id, uint64_t now_ns)
+{
+    struct daemon *d = ctx;
+
+    world_say(d->world, "%s: node %08x had given it up", d->host->name, node_id);
+    manager_on_node_lost(d->manager, node_id, "had given this node up", now_ns);
+    jobs_on_given_up(d->jobs, node_id, now_ns);
+}
+
 static bool daemon_busy(void *ctx)
 {
     const struct daemon *d = ctx;
@@ -180,6 +189,7 @@ static const struct cluster_ops daemon_cluster_ops = {.want_update = daemon_want
                                                       .want_mail = daemon_want_mail,
                                                       .deliver = daemon_deliver,
                                                       .node_lost = daemon_node_lost,
+                                                      .given_up = daemon_given_up,
                                                       .busy = daemon_busy};
 
 /* ---- channels: only what the cluster tells them is of interest here ---- */
