@@ -17,6 +17,7 @@
 #include "client/object/group.h"
 #include "client/object/raise.h"
 #include "client/progress/async.h"
+#include "client/progress/progress.h"
 #include "client/progress/vci.h"
 #include "client/rma/memory.h"
 #include "client/rma/message.h"
@@ -156,6 +157,26 @@ void win_destroy(struct win *win)
     free(win);
 }
 
+/* Whether a result still goes out of the window here: its origin may have it and be done, and this
+ * process not know yet. */
+static bool win_reads(const struct win *win)
+{
+    for (int i = 0; i < win->comm->size; i++)
+        if (win->targets[i].link && win->targets[i].link->n_reading > 0)
+            return true;
+    return false;
+}
+
+static void win_settle(const struct win *win)
+{
+    struct progress_wait wait;
+
+    progress_wait_begin(&wait);
+    while (win_reads(win))
+        progress_wait_step(&wait);
+    progress_wait_end(&wait);
+}
+
 int mpi_win_free(struct win **at)
 {
     struct win *win = *at;
@@ -171,6 +192,7 @@ int mpi_win_free(struct win **at)
         err = mpi_barrier(win->comm);
     if (err)
         return err;
+    win_settle(win);
     win_destroy(win);
     *at = NULL;
     return MPI_SUCCESS;

@@ -134,6 +134,29 @@ static void check_types(enum flavor flavor, int n)
     free(mine);
 }
 
+/* A window is freed as soon as what was got from it is there, again and again: its owner may not
+ * know yet that all has left it. */
+static void check_free_at_once(int n_bytes)
+{
+    char *mine = malloc((size_t)n_bytes), *got = malloc((size_t)n_bytes);
+    int wrong = 0;
+
+    memset(mine, 'a' + rank, (size_t)n_bytes);
+    for (int i = 0; i < 100; i++) {
+        MPI_Win win;
+        int to = (rank + 1) % size;
+        MPI_Win_create(mine, n_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        MPI_Win_fence(0, win);
+        MPI_Get(got, n_bytes, MPI_BYTE, to, 0, n_bytes, MPI_BYTE, win);
+        MPI_Win_fence(0, win);
+        MPI_Win_free(&win);
+        wrong += got[0] != 'a' + to || got[n_bytes - 1] != 'a' + to;
+    }
+    CHECK(wrong == 0, "%d of 100 blocks of %d bytes are wrong", wrong, n_bytes);
+    free(mine);
+    free(got);
+}
+
 /* Everybody adds to everybody, with locks of both kinds; n elements. */
 static void check_accumulate(enum flavor flavor, int n)
 {
@@ -459,6 +482,8 @@ int main(int argc, char **argv)
         check_attributes(flavor);
         check_errors(flavor);
     }
+    check_free_at_once(20000);
+    check_free_at_once(300000);
     check_shared();
     MPI_Finalize();
     return 0;
