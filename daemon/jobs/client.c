@@ -242,13 +242,10 @@ static void client_on_closed(void *ctx, int error)
     if (error)
         log_info("connection of process %d: %s", (int)s->pid, strerror(error));
     if (job)
-        manager_on_client_gone(s->clients->setup.manager,
-                               job); /* frees the connection through client_done */
-    else {
-        if (s->kind == CLIENT_RANK && s->job)
-            job_on_disconnect(s->job, s->local, clock_now_ns());
-        client_free(s);
-    }
+        manager_on_client_gone(s->clients->setup.manager, job);
+    else if (s->kind == CLIENT_RANK && s->job)
+        job_on_disconnect(s->job, s->local, clock_now_ns());
+    client_free(s);
 }
 
 static void client_on_drained(void *ctx)

@@ -194,6 +194,18 @@ class Jobs(unittest.TestCase):
         p.communicate()
         wait_for("ranks to end", lambda: not any(alive(pid) for pid in pids))
 
+    def test_nothing_is_left_of_dead_mpiexecs(self):
+        def n_open():
+            return len(os.listdir(f"/proc/{self.d.process.pid}/fd"))
+        before = n_open()
+        for _ in range(5):
+            p = self.d.start(1, "sh", "-c", "echo $$; exec sleep 60")
+            p.stdout.readline()
+            p.kill()
+            p.communicate()
+        wait_for("the jobs to end", lambda: self.d.rows("jobs") == [])
+        wait_for(f"descriptors to be closed, {before} were open", lambda: n_open() <= before)
+
     def test_spawner_dies(self):
         p = self.d.start(2, "sh", "-c", "echo $$; exec sleep 60")
         pids = [int(p.stdout.readline()) for _ in range(2)]
