@@ -505,7 +505,8 @@ static void test_damage(void **state)
                 assert_true(clock_now_ns() < end_ns);
                 int got = net_tcp.poll(ends[0].net, &event, 1);
                 assert_true(got >= 0);
-                if (got == 0)
+                /* Nobody listens where the peer is, which is found when this takes long. */
+                if (got == 0 || event.kind == NET_PEER_DOWN)
                     continue;
                 assert_int_equal(event.kind, NET_RECEIVED);
                 assert_int_equal(event.len, len);
