@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/io/access.h"
-#include "client/io/marks.h"
+#include "client/io/access/access.h"
+#include "client/io/access/marks.h"
 #include "client/io/parcel.h"
 #include "client/transport/end.h"
 

@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 #include "client/datatype/buffer.h"
+#include "client/io/access/view.h"
 #include "client/io/file.h"
-#include "client/io/view.h"
 #include "client/io/worker.h"
 
 /* What each rank tells of its access before it is decided how it is done. */

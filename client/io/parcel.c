@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/io/marks.h"
+#include "client/io/access/marks.h"
 #include "client/p2p/p2p.h"
 #include "client/transport/end.h"
 

@@ -9,11 +9,11 @@
 #include "client/coll/op/op.h"
 #include "client/datatype/construct.h"
 #include "client/datatype/datatype.h"
+#include "client/io/access/datarep.h"
+#include "client/io/access/view.h"
 #include "client/io/aggregators.h"
-#include "client/io/datarep.h"
 #include "client/io/file.h"
 #include "client/io/pointer.h"
-#include "client/io/view.h"
 #include "client/object/err.h"
 #include "client/object/info.h"
 

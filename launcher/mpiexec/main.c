@@ -16,9 +16,9 @@
 #include "base/fd.h"
 #include "launcher/cli/node_daemon.h"
 #include "launcher/cli/number.h"
-#include "launcher/mpiexec/options.h"
-#include "launcher/mpiexec/outfile.h"
-#include "launcher/mpiexec/program.h"
+#include "launcher/mpiexec/command/options.h"
+#include "launcher/mpiexec/command/outfile.h"
+#include "launcher/mpiexec/command/program.h"
 #include "launcher/mpiexec/run.h"
 #include "launcher/mpiexec/submit.h"
 

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "launcher/mpiexec/command/outfile.h"
 #include "launcher/mpiexec/explain.h"
 #include "launcher/mpiexec/frame_stream.h"
 #include "launcher/mpiexec/input.h"
 #include "launcher/mpiexec/lines.h"
-#include "launcher/mpiexec/outfile.h"
 #include "launcher/mpiexec/output.h"
 #include "launcher/mpiexec/signals.h"
 #include "proto/control.pb-c.h"

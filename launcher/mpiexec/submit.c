@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/mpiexec/soft.h"
+#include "launcher/mpiexec/command/soft.h"
 #include "proto/control.pb-c.h"
 #include "proto/frame.h"
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "launcher/mpiexec/options.h"
+#include "launcher/mpiexec/command/options.h"
 
 /* The packed message. */
 struct submit {

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fails when an include runs against the architecture, an outside library leaves its home, or a file is too long.
+"""Fails when an include runs against the architecture, an outside library leaves its home, or a file or folder is too long.
 
 Run by `meson test` on every build. The rules are the two tables below; they restate doc/architecture.md (layout), so a change of
 one is a change of the other. Only the text of the tree is read, nothing is built: an arrow that runs the wrong way shows here
 before it becomes a habit.
 """
+import collections
 import os
 import re
 import sys
 import tempfile
 
 MAX_LINES = 1000
+MAX_FILES = 30  # of a folder
 FOLDERS = ('base', 'proto', 'daemon', 'client', 'launcher', 'tests', 'bench', 'examples', 'conf')
 CODE = ('.c', '.h', '.py', '.proto', '.promela', '.pml', '.sh', '.build', '.in', '.api', '.1', '.5', '.8')
 SKIPPED = {'__pycache__', '.git', 'build', 'corpus'}
@@ -81,6 +83,7 @@ MAY_INCLUDE = {
     'launcher/': [],
     'launcher/cli/': LAUNCHER_CLI,
     'launcher/mpiexec/': LAUNCHER_CLI + ['proto/', 'launcher/mpiexec/'],
+    'launcher/mpiexec/command/': LAUNCHER_CLI + ['proto/', 'launcher/mpiexec/command/'],
     'launcher/motetctl/': LAUNCHER_CLI + ['proto/status_views', 'launcher/motetctl/'],
     'client/': CLIENT_TOP + ['client/abi/', 'client/'],
     'client/client': ['base/', 'client/client'],
@@ -104,6 +107,7 @@ MAY_INCLUDE = {
     'client/comm/': CLIENT_UPPER,
     'client/rma/': CLIENT_UPPER,
     'client/io/': CLIENT_UPPER,
+    'client/io/access/': CLIENT_CORE + ['client/io/access/'],
     'client/init/': CLIENT_UPPER + ['client/init/'],
     'client/topo/': CLIENT_UPPER + ['client/topo/'],
     'client/tools/': CLIENT_UPPER + ['client/tools/'],
@@ -239,10 +243,16 @@ def source_files(root):
                     yield os.path.relpath(os.path.join(where, name), root)
 
 
+def check_folders(paths):
+    """A complaint for each folder with more files than a reader can keep apart."""
+    sizes = collections.Counter(os.path.dirname(path) for path in paths)
+    return [f'{folder}: {n} files, {MAX_FILES} is the limit: it is more than one room' for folder, n in sorted(sizes.items()) if n > MAX_FILES]
+
+
 def check_tree(root):
     paths = list(source_files(root))
     complaints = [complaint for path in paths for complaint in check_file(root, path)]
-    return len(paths), complaints + check_circles(root, paths)
+    return len(paths), complaints + check_circles(root, paths) + check_folders(paths)
 
 
 def self_test():
@@ -292,12 +302,14 @@ def self_test():
         'daemon/channel/c.c': '#include <event2/event.h>\n',
         'daemon/jobs/b.c': '#include "daemon/spawner/reaper.h"\n',
         'daemon/spawner/a.c': '#include "daemon/jobs/job.h"\n',
-        'launcher/cli/a.c': '#include "launcher/mpiexec/hosts.h"\n',
+        'launcher/cli/a.c': '#include "launcher/mpiexec/command/hosts.h"\n',
         'launcher/mpiexec/a.c': '#include "launcher/motetctl/ask.h"\n',
         'launcher/motetctl/a.c': '#include "proto/frame.h"\n',
         'launcher/motetctl/b.c': '#include "b.h"\n',
         'launcher/mpiexec/b.c': '#include <jansson.h>\n',
         'launcher/mpiexec/long.c': '\n' * 1000,
+        'launcher/mpiexec/command/a.c': '#include "launcher/mpiexec/run.h"\n',
+        'client/io/access/a.c': '#include "client/io/file.h"\n',
     }
     good = {
         'daemon/control/a.c': '#include "daemon/port/cmd.h"\n#include <event2/event.h>\n',
@@ -340,6 +352,10 @@ def self_test():
             if len(found) != expected:
                 print(f'{" ".join(tree)}: expected {expected} circles, got {found}')
                 return 1
+    crowd = [f'client/p2p/f{i}.c' for i in range(MAX_FILES)]
+    if check_folders(crowd) or len(check_folders([*crowd, 'client/p2p/one_more.c'])) != 1:
+        print('a folder with too many files is not caught, or one at the limit is')
+        return 1
     print(f'{len(bad)} bad files and a circle caught, {len(good)} good ones passed')
     return 0
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The contents of a -configfile. */
-#include "launcher/mpiexec/options.h"
-#include "launcher/mpiexec/split.h"
+#include "launcher/mpiexec/command/options.h"
+#include "launcher/mpiexec/command/split.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/launcher_input.h"
 

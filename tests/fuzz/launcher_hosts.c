@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Host files and host lists, and placement on what they give: every rank has a place and no host
  * more than its limit. */
-#include "launcher/mpiexec/hosts.h"
+#include "launcher/mpiexec/command/hosts.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/launcher_input.h"
 

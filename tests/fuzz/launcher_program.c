@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An executable's dynamic section, as mpiexec reads it before it starts a program. */
-#include "launcher/mpiexec/program.h"
+#include "launcher/mpiexec/command/program.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

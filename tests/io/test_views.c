@@ -19,10 +19,10 @@
 #include <cmocka.h>
 
 #include "client/abi/semantics.h"
-#include "client/io/access.h"
-#include "client/io/datarep.h"
-#include "client/io/marks.h"
-#include "client/io/view.h"
+#include "client/io/access/access.h"
+#include "client/io/access/datarep.h"
+#include "client/io/access/marks.h"
+#include "client/io/access/view.h"
 #include "tests/datatype/reference.h"
 
 #define TILES 4

@@ -4,10 +4,10 @@
  * that become ready in any order, twice with one pair of requests; the two sides cut the message
  * in different ways.
  */
-#include "tests/sim/client_layout.h"
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_program.h"
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_layout.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_program.h"
+#include "tests/sim/client/client_world.h"
 
 #define PARTS_TURNS 2
 #define PARTS_TAG   77

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_world.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "client/client.h"
 #include "proto/segment.h"
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_program.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_program.h"
 
 #define WORLD_JOBS 6u
 /* By the simulation's clock: faults, and every back-off there is, are over by then. */

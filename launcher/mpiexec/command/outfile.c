@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/mpiexec/outfile.h"
+#include "launcher/mpiexec/command/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>

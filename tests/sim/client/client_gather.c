@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives of a round: one blocking, or several that are under way at once. Every rank knows
  * what every other one contributes, and so every element of the result. */
-#include "tests/sim/client_program.h"
+#include "tests/sim/client/client_program.h"
 
 #include "base/hash.h"
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_world.h"
 
 #define DEEDS_FEW 4
 #define DEEDS_MAX 24 /* in a burst */

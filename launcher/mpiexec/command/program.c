@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/mpiexec/program.h"
+#include "launcher/mpiexec/command/program.h"
 
 #include <elf.h>
 #include <errno.h>

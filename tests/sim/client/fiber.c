@@ -3,7 +3,7 @@
  * The first entry is made by makecontext, every later switch by _setjmp and _longjmp: swapcontext
  * saves the signal mask with a system call each time, which would be most of what a switch costs.
  */
-#include "tests/sim/fiber.h"
+#include "tests/sim/client/fiber.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

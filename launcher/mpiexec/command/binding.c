@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/mpiexec/binding.h"
+#include "launcher/mpiexec/command/binding.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/mpiexec/options.h"
+#include "launcher/mpiexec/command/options.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/mpiexec/option.h"
-#include "launcher/mpiexec/split.h"
+#include "launcher/mpiexec/command/option.h"
+#include "launcher/mpiexec/command/split.h"
 #include "proto/segment.h"
 
 static int add_part(struct option_parser *p)

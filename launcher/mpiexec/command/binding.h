@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launcher/mpiexec/hosts.h"
+#include "launcher/mpiexec/command/hosts.h"
 #include "proto/binding.h"
 
 struct binding_options {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/sim/client_layout.h"
+#include "tests/sim/client/client_layout.h"
 
 #include <string.h>
 
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_program.h"
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_program.h"
+#include "tests/sim/client/client_world.h"
 
 #define GUARD 32
 #define UNIT  4 /* bytes of an element of the layouts with gaps */

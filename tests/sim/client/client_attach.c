@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_world.h"
 
 const char *transport_reason(void)
 {

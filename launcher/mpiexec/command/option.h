@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "launcher/mpiexec/command.h"
+#include "launcher/mpiexec/command/command.h"
 
 struct option_parser {
     struct options *o;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/mpiexec/soft.h"
+#include "launcher/mpiexec/command/soft.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/mpiexec/hosts.h"
+#include "launcher/mpiexec/command/hosts.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/io/datarep.h"
+#include "client/io/access/datarep.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "client/abi/semantics.h"
 #include "client/client.h"
 #include "client/datatype/construct.h"
-#include "client/io/reshape.h"
+#include "client/io/access/reshape.h"
 #include "client/object/err.h"
 
 enum datarep_kind { DATAREP_NATIVE, DATAREP_INTERNAL, DATAREP_EXTERNAL32, DATAREP_USER };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/io/reshape.h"
+#include "client/io/access/reshape.h"
 
 #include <stdlib.h>
 

@@ -5,13 +5,13 @@
  * to the last unit what its memory must hold: an accumulate that was lost or carried out twice
  * shows, whatever packets and nodes went through meanwhile.
  */
-#include "tests/sim/client_program.h"
+#include "tests/sim/client/client_program.h"
 
 #include <string.h>
 
 #include "base/hash.h"
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_world.h"
 
 #define MOST_DEEDS 24
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "launcher/cli/words.h"
-#include "launcher/mpiexec/binding.h"
-#include "launcher/mpiexec/hosts.h"
+#include "launcher/mpiexec/command/binding.h"
+#include "launcher/mpiexec/command/hosts.h"
 
 /* What of mpiexec's own environment goes to the ranks. */
 enum env_mode { ENV_AS_JOB, ENV_ALL, ENV_NONE, ENV_LIST, ENV_EXCEPT };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/io/marks.h"
+#include "client/io/access/marks.h"
 
 #include <errno.h>
 #include <stdbool.h>

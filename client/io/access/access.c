@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/io/access.h"
+#include "client/io/access/access.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/mpiexec/split.h"
+#include "launcher/mpiexec/command/split.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "launcher/mpiexec/command.h"
+#include "launcher/mpiexec/command/command.h"
 
 /* argv without the program's name. 0, or -EINVAL with the text; ret_options is to be freed either
  * way. */

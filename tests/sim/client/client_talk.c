@@ -6,14 +6,14 @@
  * sender, receiver and tag must be received in the order in which they were sent, by receives in
  * the order in which they were posted.
  */
-#include "tests/sim/client_program.h"
+#include "tests/sim/client/client_program.h"
 
 #include <string.h>
 
 #include "base/hash.h"
-#include "tests/sim/client_layout.h"
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_layout.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_world.h"
 
 #define TALK_MESSAGES 96
 #define MOST_BUFFERED 3000  /* bytes of a message that is sent by MPI_Bsend */

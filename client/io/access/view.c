@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client/io/view.h"
+#include "client/io/access/view.h"
 
 #include <stdlib.h>
 #include <sys/uio.h>
 
 #include "client/datatype/layout.h"
 #include "client/datatype/type_map.h"
-#include "client/io/datarep.h"
+#include "client/io/access/datarep.h"
 #include "client/object/err.h"
 
 /* ---- is the stream in the order of the file? ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/sim/client_process.h"
+#include "tests/sim/client/client_process.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "client/client.h"
-#include "tests/sim/fiber.h"
+#include "tests/sim/client/fiber.h"
 
 /* A clock read costs this, so that a process that polls does not stop time. */
 #define READ_NS 25

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/mpiexec/option.h"
+#include "launcher/mpiexec/command/option.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,10 +11,10 @@
 #include "launcher/cli/file.h"
 #include "launcher/cli/near.h"
 #include "launcher/cli/number.h"
-#include "launcher/mpiexec/binding.h"
-#include "launcher/mpiexec/outfile.h"
-#include "launcher/mpiexec/soft.h"
-#include "launcher/mpiexec/split.h"
+#include "launcher/mpiexec/command/binding.h"
+#include "launcher/mpiexec/command/outfile.h"
+#include "launcher/mpiexec/command/soft.h"
+#include "launcher/mpiexec/command/split.h"
 #include "proto/segment.h"
 
 int option_fail(struct option_parser *p, const char *fmt, ...)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks into the library: what is open when a program has nothing more to do? */
-#include "tests/sim/client_program.h"
+#include "tests/sim/client/client_program.h"
 
 #include <stdio.h>
 
@@ -9,8 +9,8 @@
 #include "client/p2p/protocols.h"
 #include "client/progress/vci.h"
 #include "client/transport/transport.h"
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_world.h"
 
 static const char *peer_open(const struct peer *p)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/sim/client_program.h"
+#include "tests/sim/client/client_program.h"
 
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "tests/sim/client_process.h"
-#include "tests/sim/client_world.h"
+#include "tests/sim/client/client_process.h"
+#include "tests/sim/client/client_world.h"
 
 void program_check(int error, const char *call)
 {
