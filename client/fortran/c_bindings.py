@@ -286,7 +286,9 @@ class Body:
 
     def text(self, symbol):
         parameters = ', '.join(self.parameters + ['MPI_Fint *ierror'] + self.hidden)
-        call = f'MPI_{self.proc.name}({", ".join(self.arguments)})'
+        name = self.proc.function.name
+        function = f'WITH_LARGE_COUNT({name})' if name in ('Psend_init', 'Precv_init') else f'MPI_{self.proc.name}'
+        call = f'{function}({", ".join(self.arguments)})'
         lines = [f'FORTRAN_API void p{symbol}({parameters});', f'void p{symbol}({parameters})', '{', '    int err = MPI_SUCCESS;']
         lines += ['    ' + line for line in self.open_sections() + self.before]
         lines.append(f'    {"if (err == MPI_SUCCESS) " if self.sections else ""}err = {call};')

@@ -158,4 +158,14 @@ static inline void fortran_error(MPI_Fint *ierror, int err)
         *ierror = err;
 }
 
+/*
+ * The count of these two is an int in the Forum's header, beside a large form; in MPICH 5.0 it is
+ * of any size, and there is no large form. Whichever the C library has is called with a large
+ * count.
+ */
+#pragma weak MPI_Psend_init_c
+#pragma weak MPI_Precv_init_c
+#define WITH_LARGE_COUNT(name)                                                                     \
+    (MPI_##name##_c ? MPI_##name##_c : (__typeof__(&MPI_##name##_c))(void *)MPI_##name)
+
 #endif

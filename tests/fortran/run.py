@@ -16,8 +16,9 @@ COMPILE_S, RUN_S = 240, 60
 # name of a source: smallest number of ranks, C files that belong to it
 PROGRAMS = {'modern.f90': (2, []), 'header.f': (1, []), 'module_mpi.f90': (1, []), 'callbacks.f90': (1, []), 'windows.f90': (1, []),
             'in_place.f': (1, []), 'kernels.f90': (1, []), 'interop.f90': (1, ['interop_c.c'])}
-# What the standard gives no Fortran procedure: conversions of C, the tool interface.
-NOT_IN_FORTRAN = re.compile(r'MPI_(T_.*|.*_(toint|fromint|c2f|f2c))$')
+# What the standard gives no Fortran procedure: conversions of C, the tool interface, what MPI-3 took away.
+NOT_IN_FORTRAN = re.compile(r'MPI_(T_.*|.*_(toint|fromint|c2f|f2c)|Address|Errhandler_(create|get|set)'
+                            r'|Type_(extent|hindexed|hvector|lb|struct|ub))$')
 # In the module mpi alone.
 DEPRECATED = {'MPI_Attr_delete', 'MPI_Attr_get', 'MPI_Attr_put', 'MPI_Get_elements_x', 'MPI_Info_get', 'MPI_Info_get_valuelen',
               'MPI_Keyval_create', 'MPI_Keyval_free', 'MPI_Status_set_elements_x', 'MPI_Type_get_extent_x',
