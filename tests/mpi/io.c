@@ -753,8 +753,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (rank == 0)
-        snprintf(name, sizeof name, "%s/checked-%d.io", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
-                 (int)getpid());
+        snprintf(name, sizeof name, "%s/checked-%d.io",
+                 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
     MPI_Info_create(&together);
     MPI_Info_set(together, "romio_cb_write", "enable");
