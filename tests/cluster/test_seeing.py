@@ -121,6 +121,7 @@ def test_a_deadlock_on_one_node_is_named(lab, programs):
     lab.assert_clean()
 
 
+@pytest.mark.alone  # a hand-shake that takes too long is a stranger's
 def test_the_doctor_on_a_cluster_that_is_well_and_one_that_is_not(lab):
     lab.wait_routes()
     rows = lab.motetctl('a1', 'doctor')

@@ -72,6 +72,7 @@ def all_alive(lab, within_s=5.0):
         time.sleep(0.05)
 
 
+@pytest.mark.alone  # how long it pauses
 @pytest.mark.parametrize('fault', FAULTS)
 def test_traffic_takes_the_other_network(lab, pauses, fault):
     network, rule = FAULTS[fault]
