@@ -51,6 +51,22 @@ int address_parse(const char *text, struct sockaddr_storage *ret_address, sockle
     return 0;
 }
 
+int address_to_bind(const char *address, const char *interface,
+                    struct sockaddr_storage *ret_address, socklen_t *ret_len, const char **ret_what)
+{
+    char text[INET6_ADDRSTRLEN];
+
+    *ret_what = "address of the interface";
+    if (!address && interface) {
+        int rc = address_of_interface(interface, text, sizeof text);
+        if (rc < 0)
+            return rc;
+        address = text;
+    }
+    *ret_what = "address";
+    return address_parse(address ? address : "127.0.0.1", ret_address, ret_len);
+}
+
 bool address_same_host(const struct sockaddr_storage *a, const void *b, size_t len)
 {
     struct sockaddr_storage other = {0};
@@ -84,5 +100,5 @@ void address_text(const void *address, char *ret_text, size_t n)
                                            : ntohs(((struct sockaddr_in6 *)(void *)&a)->sin6_port);
     if (a.ss_family == AF_INET || a.ss_family == AF_INET6)
         inet_ntop(a.ss_family, ip, host, sizeof host);
-    snprintf(ret_text, n, "%s:%u", host, port);
+    snprintf(ret_text, n, a.ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host, port);
 }

@@ -14,6 +14,12 @@ int address_of_interface(const char *interface, char *ret_text, size_t n);
 /* The socket address behind numeric text, port 0. 0 or -EINVAL. */
 int address_parse(const char *text, struct sockaddr_storage *ret_address, socklen_t *ret_len);
 
+/* The address that a channel binds to, port 0: as configured, else the first one of its interface,
+ * else loopback. 0, or negative errno and what failed. */
+int address_to_bind(const char *address, const char *interface,
+                    struct sockaddr_storage *ret_address, socklen_t *ret_len,
+                    const char **ret_what);
+
 /* Is a socket address of len bytes, as a peer named it, on the host that this one is on? */
 bool address_same_host(const struct sockaddr_storage *a, const void *b, size_t len);
 

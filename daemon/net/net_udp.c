@@ -66,21 +66,11 @@ static void udp_close(struct net *net)
 /* Binds, and knows its own address. 0, or negative errno and what failed. */
 static int udp_bind(struct net *net, const struct net_config *config, const char **ret_what)
 {
-    char text[64];
-    const char *address = config->address;
-
-    *ret_what = "address of the interface";
-    if (!address && config->interface) {
-        int rc = address_of_interface(config->interface, text, sizeof text);
-        if (rc < 0)
-            return rc;
-        address = text;
-    }
-    *ret_what = "address";
-    net->own_len = sizeof net->own;
-    if (address_parse(address ? address : "127.0.0.1", &net->own, &net->own_len) < 0)
-        return -EINVAL;
-    int rc = udp_socket_open((struct sockaddr *)&net->own, net->own_len, &net->socket, ret_what);
+    int rc =
+        address_to_bind(config->address, config->interface, &net->own, &net->own_len, ret_what);
+    if (rc < 0)
+        return rc;
+    rc = udp_socket_open((struct sockaddr *)&net->own, net->own_len, &net->socket, ret_what);
     if (rc < 0)
         return rc;
     *ret_what = "own address";
@@ -88,10 +78,7 @@ static int udp_bind(struct net *net, const struct net_config *config, const char
     memset(&net->own, 0, sizeof net->own);
     if (getsockname(udp_socket_fd(net->socket), (struct sockaddr *)&net->own, &net->own_len) < 0)
         return -errno;
-    char port[8];
-    if (getnameinfo((struct sockaddr *)&net->own, net->own_len, text, sizeof text, port,
-                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-        snprintf(net->text, sizeof net->text, "%.48s:%s", text, port);
+    address_text(&net->own, net->text, sizeof net->text);
     return 0;
 }
 

@@ -21,7 +21,7 @@
 #include "base/rand.h"
 #include "daemon/net/block.h"
 #include "daemon/net/net_tcp.h"
-#include "daemon/net/tcp.h"
+#include "daemon/net/tcp/tcp_proof.h"
 
 #define PACKET   16464u
 #define BLOCKS   64u
@@ -234,7 +234,7 @@ static void hand_dial(struct hand *h, const struct end *to, const struct sockadd
     memcpy(own.address, from, sizeof *from);
     h->c.initiated = true;
     h->c.fd = dial(to);
-    tcp_proof_hello(&own, &h->c);
+    tcp_proof_begin(&own, &h->c);
 }
 
 static void hand_close(struct hand *h)

@@ -117,7 +117,8 @@ MAY_INCLUDE = {
 }
 
 MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'],
-                      ['block.', 'block_queue', 'address', 'net.', 'ofi_load', 'tcp.', 'tcp_proof', 'tcp_stream', 'net_tcp',
+                      ['block.', 'block_queue', 'address', 'net.', 'ofi_load',
+                       'tcp/tcp.', 'tcp/tcp_proof', 'tcp/tcp_peer', 'tcp/tcp_conn.', 'tcp/tcp_hello', 'tcp/tcp_connect', 'tcp/tcp_stream', 'net_tcp',
                        'udp/udp_wire', 'udp/udp_mtu', 'udp/udp_rate', 'udp/udp_tx', 'udp/udp_rx', 'udp/udp_peer', 'udp/udp_end',
                        'udp/udp_socket', 'net_udp', 'net_ofi', 'net_frag', 'net_fault', 'net_drivers'])
 MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'pulse', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way',
@@ -146,11 +147,11 @@ HOMES = {
 
 # Rooms whose modules (a .c and its .h) use one another in one direction: what includes, itself or over others, what includes it, is a
 # circle.
-# In client/datatype there is one: a type owns its map and the arguments of its constructor, and both own types. In daemon/net the two
-# halves of the TCP driver (tcp.h) call each other: the stream tells of a greeting that it finds in the middle of its bytes.
+# In client/datatype there is one: a type owns its map and the arguments of its constructor, and both own types.
 # In daemon/jobs job_tables is a part of job that has a file of its own: it fills the struct that job.h has.
 ONE_WAY = ['client/client', 'client/transport/', 'client/lock/', 'client/process/', 'client/object/', 'client/progress/', 'client/p2p/',
-           'client/comm/', 'client/init/', 'client/topo/', 'client/fortran/', 'daemon/flow/', 'daemon/seal/', 'daemon/routing/', 'daemon/cluster/',
+           'client/comm/', 'client/init/', 'client/topo/', 'client/fortran/', 'daemon/net/', 'daemon/flow/', 'daemon/seal/', 'daemon/routing/',
+           'daemon/cluster/',
            'daemon/status/', 'daemon/spawner/', 'launcher/cli/', 'launcher/mpiexec/', 'launcher/motetctl/', 'proto/', 'base/']
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')

@@ -17,7 +17,7 @@
 
 #include "base/log.h"
 #include "daemon/net/net_tcp.h"
-#include "daemon/net/tcp.h"
+#include "daemon/net/tcp/tcp_proof.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PACKET 16464u
@@ -67,7 +67,7 @@ static bool introduce(struct fuzz *f, struct tcp_conn *c, const struct sockaddr_
     own.address_len = sizeof *from;
     memcpy(own.address, from, sizeof *from);
     c->initiated = true;
-    tcp_proof_hello(&own, c);
+    tcp_proof_begin(&own, c);
     if (tcp_proof_flush(c) < 0)
         return false;
     for (int quiet = 0; n < sizeof answer && quiet < 100000; quiet++) {

@@ -14,7 +14,10 @@
 #include <sys/uio.h>
 
 #include "base/log.h"
-#include "daemon/net/tcp.h"
+#include "daemon/net/tcp/tcp_hello.h"
+#include "daemon/net/tcp/tcp_peer.h"
+#include "daemon/net/tcp/tcp_proof.h"
+#include "daemon/net/tcp/tcp_stream.h"
 
 /* Frames in one system call. */
 #define SEND_FRAMES 32u
@@ -32,19 +35,6 @@ size_t tcp_stream_stage_bytes(uint32_t max_bytes)
     size_t guessed = READ_FRAMES * (max_bytes + sizeof(struct tcp_head));
 
     return guessed > STAGE_BYTES ? guessed : STAGE_BYTES;
-}
-
-void tcp_stream_done(struct net *net, uint32_t block, int error)
-{
-    struct tcp_slot *s = &net->slots[block];
-
-    s->error = error;
-    s->next = BLOCK_NONE;
-    if (net->n_done++ == 0)
-        net->done_head = block;
-    else
-        net->slots[net->done_tail].next = block;
-    net->done_tail = block;
 }
 
 /* Adds the rest of a frame to a vector, without its first `off` bytes. Frames are sealed in the
@@ -121,7 +111,7 @@ static void tcp_stream_advance(struct net *net, struct tcp_peer *p, size_t n_byt
         p->head_off = 0;
         p->head = s->next;
         p->n_queued--;
-        tcp_stream_done(net, block, 0);
+        tcp_peer_done(net, block, 0);
     }
 }
 
@@ -166,9 +156,9 @@ static int tcp_stream_check_head(struct net *net, const struct tcp_conn *c)
         : !c->proved ? magic == TCP_PROOF_MAGIC && len == TCP_PROOF_BYTES
                      : magic == TCP_FRAME_MAGIC && len > 0 && len <= net->max_bytes)
         return 0;
-    tcp_complain(net, c,
-                 c->proved ? "a frame that is none of ours"
-                           : "whoever is there is not a motetd of this version");
+    tcp_hello_complain(net, c,
+                       c->proved ? "a frame that is none of ours"
+                                 : "whoever is there is not a motetd of this version");
     return -EPROTO;
 }
 
@@ -181,7 +171,7 @@ static void tcp_stream_finish_frame(struct net *net, struct tcp_conn *c, struct 
     if (seal_key_unwrap(&c->in, c->n_in++, c->head.code, NULL, 0, packet, c->filled, packet) != 0) {
         net->guard.forged++;
         c->n_bad++;
-        tcp_complain(net, c, "a packet was damaged on the way; it is sent again");
+        tcp_hello_complain(net, c, "a packet was damaged on the way; it is sent again");
         net->posted[net->n_posted++] = c->block;
         c->block = BLOCK_NONE;
         return;
@@ -234,7 +224,7 @@ static long tcp_stream_feed(struct net *net, struct tcp_conn *c, const uint8_t *
             c->n_head = 0;
             if (!c->greeted)
                 c->hello.head = c->head;
-            int rc = c->greeted ? tcp_proved(net, c) : tcp_greeted(net, c);
+            int rc = c->greeted ? tcp_hello_proved(net, c) : tcp_hello_greeted(net, c);
             if (rc < 0)
                 return rc;
             if (c->claims == TCP_PEER_NONE)

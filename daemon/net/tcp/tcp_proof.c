@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "daemon/net/tcp.h"
+#include "daemon/net/tcp/tcp_proof.h"
 
-void tcp_proof_hello(const struct net *net, struct tcp_conn *c)
+void tcp_proof_begin(const struct net *net, struct tcp_conn *c)
 {
     struct tcp_hello *hello = &c->own_hello;
 

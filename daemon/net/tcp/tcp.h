@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of the native TCP driver, for net_tcp.c (endpoint, peers, connections), tcp_proof.c
- * (who is at the other end) and tcp_stream.c (what flows through a connection) only. Used by the
- * channel's thread.
+ * What the native TCP driver keeps, for the files of this folder and net_tcp.c (the endpoint) only.
+ * Used by the channel's thread.
  *
  * Two endpoints are joined by a connection for each class of packets: quick ones in one stream with
  * bulk would wait behind all that its socket holds, and for what it sends again. So whoever is a
@@ -155,39 +154,3 @@ struct tcp_events {
     struct net_event *at;
     int n, max;
 };
-
-/* tcp_proof.c */
-/* Makes the own hello, to be flushed. */
-void tcp_proof_hello(const struct net *net, struct tcp_conn *c);
-/* The other's hello is there: adds the own proof. 0 or -EIO. */
-int tcp_proof_answer(struct tcp_conn *c, const struct seal *seal);
-/* The other's proof is there: makes the keys. 0; -EACCES: it is wrong; -EIO. */
-int tcp_proof_check(struct tcp_conn *c, const struct seal *seal);
-/* Sends of both what the socket takes. 0, or negative errno when the connection broke. */
-int tcp_proof_flush(struct tcp_conn *c);
-
-/* tcp_stream.c */
-/* Size of the stage for packets of at most max_bytes. */
-size_t tcp_stream_stage_bytes(uint32_t max_bytes);
-/* Sends what is queued for the peer as far as the socket takes it. 0, or negative errno when the
- * connection broke. */
-int tcp_stream_flush(struct net *net, struct tcp_peer *p);
-/* Sends one block at once if nothing is before it. Bytes of the frame that went, or negative
- * errno. */
-long tcp_stream_send(struct net *net, struct tcp_conn *c, uint32_t block);
-/* Reads once and passes on what came. Bytes, 0 when there was nothing, or negative errno when the
- * connection broke. */
-long tcp_stream_read(struct net *net, struct tcp_conn *c, struct tcp_events *events);
-/* Passes on what was left over of a class. 0 or negative errno. */
-int tcp_stream_rest(struct net *net, enum wire_class cls, struct tcp_events *events);
-/* Has the far kernel confirmed more than *confirmed_bytes, and is there more to be? Brings that up
- * to date. */
-bool tcp_stream_moving(const struct tcp_conn *c, uint64_t *confirmed_bytes);
-/* Reports a block as sent (error 0) or failed. */
-void tcp_stream_done(struct net *net, uint32_t block, int error);
-
-/* net_tcp.c: the hello of a connection is there, or the proof. 0 or negative errno: close it. */
-int tcp_greeted(struct net *net, struct tcp_conn *c);
-int tcp_proved(struct net *net, struct tcp_conn *c);
-/* Says what came over a connection that should not have, at a limited rate. */
-void tcp_complain(struct net *net, const struct tcp_conn *c, const char *what);
