@@ -3,7 +3,7 @@
 import math
 from xml.sax.saxutils import escape
 
-COLOURS = {'motet': '#c0392b', 'mpich': '#2c6fbb', 'ompi': '#2e8b57', 'raw tcp': '#555555', 'tcp blocking': '#aaaaaa',
+COLOURS = {'motet': '#c0392b', 'mpich': '#2c6fbb', 'ompi': '#2e8b57', 'impi': '#e08e1b', 'raw tcp': '#555555', 'tcp blocking': '#aaaaaa',
            'ring': '#8e6bbf'}
 WIDTH, HEIGHT, MARGIN, LEGEND = 460, 300, 56, 26
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-bench/run: measures Motet beside MPICH and Open MPI, with the same programs, in turns, and prints medians and ratios.
+bench/run: measures Motet beside MPICH, Open MPI and Intel MPI, with the same programs, in turns, and prints medians and ratios.
+
+Beside each row: the raw hand-over of a cache line between two ranks, which tells the phases of a virtual machine apart.
 
 Missing peers are installed into virtual environments under ~/.cache/motet-bench (pip); Motet itself is taken from --motet, from
 build/stage (quickstart), or built there. Results go to the terminal, and as JSON and SVG into the results folder.
@@ -28,9 +30,19 @@ def parse(argv):
     parser.add_argument('--motet', metavar='PREFIX', help='installation of Motet')
     parser.add_argument('--mpich', metavar='VENV', help='environment that holds MPICH ("no": leave it out)')
     parser.add_argument('--ompi', metavar='VENV', help='environment that holds Open MPI ("no": leave it out)')
+    parser.add_argument('--impi', metavar='VENV', help='environment that holds Intel MPI ("no": leave it out)')
     parser.add_argument('--no-netpipe', action='store_true', help='without NetPIPE, whose sources are fetched by apt-get')
     parser.add_argument('--out', metavar='DIR', default='bench-results', help='where the JSON and SVG files go')
     return parser.parse_args(argv)
+
+
+def add_peer(bench, name, option):
+    """A peer that is not to be had has a column all the same, and the reason below the tables."""
+    try:
+        bench.systems.append(systems.find_peer(name, option))
+    except shell.Failed as error:
+        say(f'{systems.PEER_NAMES[name]} is not here: {error}')
+        bench.table.absent[name] = f'{systems.PEER_NAMES[name]}: {str(error).strip().splitlines()[0]}'
 
 
 def main(argv=None):
@@ -52,7 +64,7 @@ def main(argv=None):
         for name in systems.PEER_PACKAGES:
             # Faults and datagrams are ours alone.
             if getattr(args, name) != 'no' and not set(args.only or ['all']) <= {'faults', 'datagrams'}:
-                bench.systems.append(systems.find_peer(name, getattr(args, name)))
+                add_peer(bench, name, getattr(args, name))
         bench.programs = systems.Programs(os.path.join(systems.CACHE, 'programs'), bench.motet)
         with tempfile.TemporaryDirectory(prefix='motet-bench-') as bench.folder:
             for name in args.only or [name for name in suites.SUITES if name != 'faults']:

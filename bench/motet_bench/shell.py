@@ -57,9 +57,15 @@ def stop(process):
 
 def results(text):
     """The RESULT lines of a program: {(name, size): (value, unit)}."""
+    return {key: (value, unit) for key, (value, unit, _) in results_with_line(text).items()}
+
+
+def results_with_line(text):
+    """The same with the raw hand-over of a cache line beside each, in ns: {(name, size): (value, unit, line)}; None where there is none."""
     found = {}
     for line in text.splitlines():
         words = line.split()
         if len(words) >= 4 and words[0] == 'RESULT':
-            found[words[1], int(words[2])] = (float(words[3]), words[4] if len(words) > 4 else '')
+            line_ns = float(words[5]) if len(words) > 5 else 0.0
+            found[words[1], int(words[2])] = (float(words[3]), words[4] if len(words) > 4 else '', line_ns or None)
     return found

@@ -27,11 +27,11 @@ def take_turns(bench, words_of, measures, timeout_s=300.0):
                 except shell.Failed as error:
                     bench.table.fail(system.label, name, str(error))
                     continue
-                found = shell.results(out)
+                found = shell.results_with_line(out)
                 if not found:
                     bench.table.fail(system.label, name, f'no result\n{out}')
-                for (result, size), (value, unit) in found.items():
-                    bench.table.add(system.label, result, size, value, unit)
+                for (result, size), (value, unit, line_ns) in found.items():
+                    bench.table.add(system.label, result, size, value, unit, line_ns)
         say(f'  repeat {repeat + 1} of {bench.repeats} done')
 
 

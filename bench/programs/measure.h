@@ -4,7 +4,8 @@
  * the one named on its command line. Plain MPI, so that the same source serves every
  * implementation: compiled once for the standard ABI, once for each other.
  *
- * Results leave as lines "RESULT name size value unit", printed by rank 0.
+ * Results leave as lines "RESULT name size value unit line_ns", printed by rank 0; the last is the
+ * time of a raw hand-over of a cache line just before (measure_lines.c), or 0.
  */
 #pragma once
 
@@ -30,8 +31,13 @@ double measure_now_us(void);
 double measure_median(double *values, int n);
 /* Rank 0 prints a result; the others do nothing. */
 void measure_print(const char *name, size_t size, double value, const char *unit);
+/* measure_lines.c: set up (collectively); how long a cache line takes between ranks 0 and 1 now
+ * (collectively; 0: not on one node). */
+void measure_lines_open(void);
+void measure_lines(void);
+extern double measure_line_ns;
 /* Sizes from the command line, or the given ones (ended by SIZE_MAX). Returns the next one or
- * SIZE_MAX. */
+ * SIZE_MAX. Looks at the cache lines before each. */
 size_t measure_next_size(int argc, char **argv, const size_t *defaults, int at);
 /* How often to repeat something that took once_us, so that a batch lasts batch_us; the same on all
  * ranks (rank 0 decides). */

@@ -144,6 +144,7 @@ static void measure(const struct kind *kind, size_t size)
     double values[MEASURE_BATCHES];
 
     set_size(size);
+    measure_lines();
     batch(kind, 3);
     int n = measure_repeats(batch(kind, 3), BATCH_US, 1);
     int n_batches = n > 3 ? MEASURE_BATCHES

@@ -124,6 +124,7 @@ static void threads(int argc, char **argv)
         MPI_Comm_dup(MPI_COMM_WORLD, &works[i].comm);
     for (int n = 1; n <= THREADS_MAX; n++) {
         double rates[MEASURE_BATCHES], times[MEASURE_BATCHES], selfs[MEASURE_BATCHES];
+        measure_lines();
         int n_stream =
             WINDOW * measure_repeats(run(stream, works, 2, n, WINDOW) * WINDOW, BATCH_US, 1);
         int n_ping = measure_repeats(run(ping_pong, works, 2, n, 100), BATCH_US, 10);

@@ -38,16 +38,18 @@ double measure_median(double *values, int n)
 void measure_print(const char *name, size_t size, double value, const char *unit)
 {
     if (measure_rank == 0) {
-        printf("RESULT %s %zu %.6g %s\n", name, size, value, unit);
+        printf("RESULT %s %zu %.6g %s %.3g\n", name, size, value, unit, measure_line_ns);
         fflush(stdout);
     }
 }
 
 size_t measure_next_size(int argc, char **argv, const size_t *defaults, int at)
 {
-    if (argc > 0)
-        return at < argc ? strtoull(argv[at], NULL, 0) : SIZE_MAX;
-    return defaults[at];
+    size_t size = argc == 0 ? defaults[at] : at < argc ? strtoull(argv[at], NULL, 0) : SIZE_MAX;
+
+    if (size != SIZE_MAX)
+        measure_lines();
+    return size;
 }
 
 int measure_repeats(double once_us, double batch_us, int least)
@@ -140,6 +142,9 @@ int main(int argc, char **argv)
             fprintf(stderr, "mpi_measure: %s needs %d ranks\n", m->name, m->min_ranks);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
+    /* What is timed from outside shall do nothing more. */
+    if (strcmp(m->name, "start") != 0)
+        measure_lines_open();
     m->run(argc - 2, argv + 2);
     MPI_Finalize();
     return 0;
