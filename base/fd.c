@@ -248,7 +248,9 @@ int fd_unix_listen(const char *path, unsigned mode)
     }
     if (path[0] != '@' && chmod(path, (mode_t)mode) < 0)
         return -errno;
-    if (listen(fd, 128) < 0)
+    /* The kernel cuts it to net.core.somaxconn. Whoever connects waits when it is full, behind
+     * those who connect in a storm. */
+    if (listen(fd, 4096) < 0)
         return -errno;
     return fd_steal(&fd);
 }

@@ -124,8 +124,26 @@ static const struct config_entry entries[] = {
 
     {"jobs", "max_jobs", TYPE_COUNT, NUMBER(max_jobs), "256", 1, 4096, NULL, true,
      "Most jobs at one time on this node."},
-    {"jobs", "max_clients", TYPE_COUNT, NUMBER(max_clients), "2048", 8, 65536, NULL, true,
-     "Most connections to the client socket and to the status socket, each."},
+    {"jobs", "max_ranks", TYPE_COUNT, NUMBER(max_ranks), "16384", 1, 1000000, NULL, true,
+     "Most ranks at one time on this node."},
+    {"jobs", "max_clients", TYPE_COUNT, NUMBER(max_clients), "4096", 8, 65536, NULL, true,
+     "Most connections to the client socket, those of ranks not counted, and to the status socket, "
+     "each; at most a half and an eighth of the files that the daemon may open."},
+    {"jobs", "user_jobs", TYPE_COUNT, NUMBER(user_jobs), "128", 1, 4096, NULL, true,
+     "Most jobs of one user at one time on this node. This and the following limits are for every "
+     "user but root and the daemon's own; and nobody has more than half of what other users leave "
+     "of a total."},
+    {"jobs", "user_ranks", TYPE_COUNT, NUMBER(user_ranks), "4096", 1, 1000000, NULL, true,
+     "Most ranks of one user at one time on this node."},
+    {"jobs", "user_connections", TYPE_COUNT, NUMBER(user_connections), "1024", 1, 65536, NULL, true,
+     "Most connections of one user to the client socket, those of ranks not counted, and to the "
+     "status socket, each."},
+    {"jobs", "user_requests", TYPE_COUNT, NUMBER(user_requests), "16", 1, 64, NULL, true,
+     "Most requests of one user to the status socket that wait for the answers of other nodes."},
+    {"jobs", "user_segment_bytes", TYPE_SIZE, NUMBER(user_segment_bytes), "0B", 0, 1ull << 50, NULL,
+     true,
+     "Most memory that messages of one user's jobs may fill on this node; the job that fills more "
+     "is ended. 0: half of the node's memory."},
     {"jobs", "kill_grace", TYPE_TIME, NUMBER(kill_grace_ns), "1s", 0, 60 * SEC, NULL, true,
      "When a job fails its other ranks get SIGTERM, and SIGKILL after this time."},
     {"jobs", "drain_limit", TYPE_TIME, NUMBER(drain_limit_ns), "20s", 0, 3600 * SEC, NULL, true,

@@ -65,7 +65,9 @@ struct config {
     uint64_t packet_bytes, blocks_per_channel, relay_queue, rank_hold_bytes;
     uint64_t wait_mode, sleep_after_ns;
     /* [jobs] */
-    uint64_t max_jobs, max_clients, kill_grace_ns, drain_limit_ns, mail_bytes;
+    uint64_t max_jobs, max_ranks, max_clients, user_jobs, user_ranks, user_connections,
+        user_requests, user_segment_bytes;
+    uint64_t kill_grace_ns, drain_limit_ns, mail_bytes;
 
     int n_channels;
     struct config_channel channels[CONFIG_MAX_CHANNELS];

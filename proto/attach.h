@@ -18,8 +18,9 @@
 /* Frame types of the rank's part of the client socket (others belong to proto/control.proto). */
 enum attach_frame {
     ATTACH_REQUEST = 0x100,
-    ATTACH_REPLY =
-        0x101, /* carries descriptors: job segment, node segment, one eventfd per channel */
+    ATTACH_REPLY = 0x101, /* carries descriptors: job segment, node segment, one eventfd per
+                             channel; to whoever connects beyond a limit it comes unasked, with the
+                             error and without descriptors */
     ATTACH_DETACH =
         0x102, /* rank to daemon: finalized, nothing follows; the daemon answers ATTACH_DETACHED
                   when its channels have taken everything from the rank's rings */

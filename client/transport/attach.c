@@ -105,9 +105,12 @@ static int attach_ask(int sock, const struct attach_request *request, struct att
     } frame;
     uint64_t deadline_ns = clock_now_ns() + ATTACH_TIMEOUT_NS;
 
-    int rc = frame_send(sock, ATTACH_REQUEST, request, sizeof *request, deadline_ns);
-    if (rc == 0)
-        rc = fd_recv_fds(sock, &frame, sizeof frame, fds, FD_MAX_PASS, ret_n_fds, deadline_ns);
+    int sent = frame_send(sock, ATTACH_REQUEST, request, sizeof *request, deadline_ns);
+    /* A daemon that wants no connection says so and hangs up, perhaps before the request is there.
+     */
+    int rc = fd_recv_fds(sock, &frame, sizeof frame, fds, FD_MAX_PASS, ret_n_fds, deadline_ns);
+    if (rc < 0 && sent < 0)
+        rc = sent;
     if (rc < 0)
         return refuse(-EPROTO, "the daemon at %s did not answer the attach request: %s",
                       getenv("MOTET_SOCKET"), strerror(-rc));

@@ -96,9 +96,9 @@ int backlog_add(struct backlog *b, struct channel_job *job, const struct wire_he
     if (!q)
         return BACKLOG_E_FULL;
     if (!record_queue_append(&q->waiting, arena, h, payload)) {
-        uint32_t block = b->n_waiting >= b->blocks_max || port_is_short(b->port)
-                             ? BLOCK_NONE
-                             : pool_take(&b->port->pool, BLOCK_BACKLOG);
+        bool may = b->n_waiting < b->blocks_max && !port_is_short(b->port) &&
+                   job_table_may_keep(b->jobs, job, JOB_BLOCKS_SENDING, b->blocks_max);
+        uint32_t block = may ? pool_take(&b->port->pool, BLOCK_BACKLOG) : BLOCK_NONE;
         if (block == BLOCK_NONE) {
             if (b->n_queues > n_before)
                 backlog_forget(b, q);
@@ -106,6 +106,7 @@ int backlog_add(struct backlog *b, struct channel_job *job, const struct wire_he
         }
         record_queue_append_block(&q->waiting, arena, block, h, payload);
         b->n_waiting++;
+        job->n_blocks[JOB_BLOCKS_SENDING]++;
     }
     (*backlog_count_of(q, h))++;
     backlog_set_closed(q, 1);
@@ -151,6 +152,7 @@ void backlog_on_refuse(struct backlog *b, uint32_t src_slot, const struct wire_h
     pool_change(&b->port->pool, block, BLOCK_BACKLOG);
     record_queue_keep_block(&q->refused, b->port->arena, block);
     b->n_refused++;
+    job->n_blocks[JOB_BLOCKS_SENDING]++;
     backlog_set_closed(q, 1);
 }
 
@@ -167,6 +169,7 @@ static bool backlog_send_refused(struct backlog *b, struct backlog_queue *q)
     uint32_t block = record_queue_advance(&q->refused, b->port->arena);
     assert(block != BLOCK_NONE && b->n_refused > 0);
     b->n_refused--;
+    q->job->n_blocks[JOB_BLOCKS_SENDING]--;
     pool_change(&b->port->pool, block, BLOCK_FLOW);
     send_add(b->sender, f, block);
     return true;
@@ -189,6 +192,7 @@ static bool backlog_send_waiting(struct backlog *b, struct backlog_queue *q)
     if (empty != BLOCK_NONE) {
         assert(b->n_waiting > 0);
         b->n_waiting--;
+        q->job->n_blocks[JOB_BLOCKS_SENDING]--;
         pool_give(&b->port->pool, empty);
     }
     return true;
@@ -233,10 +237,12 @@ void backlog_release(struct backlog *b, const struct channel_job *job)
             continue;
         while ((block = record_queue_drop_block(&q->waiting, arena)) != BLOCK_NONE) {
             b->n_waiting--;
+            q->job->n_blocks[JOB_BLOCKS_SENDING]--;
             pool_give(&b->port->pool, block);
         }
         while ((block = record_queue_drop_block(&q->refused, arena)) != BLOCK_NONE) {
             b->n_refused--;
+            q->job->n_blocks[JOB_BLOCKS_SENDING]--;
             credit_drop_refused(&b->credit, job->config.job, q->rank);
             pool_give(&b->port->pool, block);
         }

@@ -66,7 +66,7 @@ static int channel_init(struct channel *ch, struct hub *hub, const struct channe
     rc = ack_init(&t->acks, &t->links, config->ack_delay_ns);
     if (rc < 0)
         return rc;
-    delivery_init(&t->delivery, &t->acks, n_blocks / 4, config->stall_ns);
+    delivery_init(&t->delivery, &t->acks, &t->jobs, n_blocks / 4, config->stall_ns);
     sc.limits.window_initial = t->port.info.caps & NET_CAP_DATAGRAM ? 8 : 32;
     rc = send_init(&t->sender, &t->links, &t->jobs, &sc);
     if (rc < 0)

@@ -4,10 +4,14 @@
 #include <assert.h>
 #include <string.h>
 
-void delivery_init(struct delivery *d, struct acks *acks, uint32_t blocks_max, uint64_t stall_ns)
+void delivery_init(struct delivery *d, struct acks *acks, const struct job_table *jobs,
+                   uint32_t blocks_max, uint64_t stall_ns)
 {
-    *d = (struct delivery){
-        .port = acks->port, .acks = acks, .blocks_max = blocks_max, .stall_ns = stall_ns};
+    *d = (struct delivery){.port = acks->port,
+                           .acks = acks,
+                           .jobs = jobs,
+                           .blocks_max = blocks_max,
+                           .stall_ns = stall_ns};
     list_init(&d->waiting);
 }
 
@@ -61,7 +65,8 @@ static int delivery_wait(struct delivery *d, struct down *down, const struct wir
         count_add(&d->port->count, COUNT_HELD, 1);
         return 0;
     }
-    if (down->backlog.blocks.n >= down->job->backlog_max || d->n_blocks >= d->blocks_max)
+    if (down->backlog.blocks.n >= down->job->backlog_max || d->n_blocks >= d->blocks_max ||
+        !job_table_may_keep(d->jobs, down->job, JOB_BLOCKS_DELIVERING, d->blocks_max))
         return delivery_refuse(d, down);
     if (block == BLOCK_NONE) {
         block = pool_take(&d->port->pool, BLOCK_BACKLOG);
@@ -75,6 +80,7 @@ static int delivery_wait(struct delivery *d, struct down *down, const struct wir
     if (down->backlog.blocks.n == 1)
         list_append(&d->waiting, &down->node);
     d->n_blocks++;
+    down->job->n_blocks[JOB_BLOCKS_DELIVERING]++;
     count_add(&d->port->count, COUNT_HELD, 1);
     return 0;
 }
@@ -93,8 +99,9 @@ int delivery_put(struct delivery *d, struct down *down, const struct wire_header
 /* A block of the backlog is empty. */
 static void delivery_block_done(struct delivery *d, struct down *down, uint32_t block)
 {
-    assert(d->n_blocks > 0);
+    assert(d->n_blocks > 0 && down->job->n_blocks[JOB_BLOCKS_DELIVERING] > 0);
     d->n_blocks--;
+    down->job->n_blocks[JOB_BLOCKS_DELIVERING]--;
     if (record_queue_empty(&down->backlog)) {
         list_remove(&down->node);
         for (uint32_t i = 0; i < down->n_told; i++)

@@ -32,13 +32,15 @@ struct down {
 struct delivery {
     struct port *port;
     struct acks *acks;
+    const struct job_table *jobs;
     uint32_t blocks_max; /* of all backlogs */
     uint64_t stall_ns;   /* a rank over its limit for so long is named to control */
     struct list waiting;
     uint32_t n_blocks; /* in all backlogs */
 };
 
-void delivery_init(struct delivery *d, struct acks *acks, uint32_t blocks_max, uint64_t stall_ns);
+void delivery_init(struct delivery *d, struct acks *acks, const struct job_table *jobs,
+                   uint32_t blocks_max, uint64_t stall_ns);
 
 enum { DELIVERY_E_REFUSED = 1 };
 /* Delivers a message to a local rank now, or adds it to its backlog. `block`: the received block in

@@ -69,3 +69,19 @@ void job_table_remove(struct job_table *t, struct channel_job *job)
     list_remove(&job->node);
     t->ended[t->n_ended++ % JOB_TABLE_ENDED] = job->config.job;
 }
+
+bool job_table_may_keep(const struct job_table *t, const struct channel_job *job,
+                        enum job_blocks kind, uint32_t max)
+{
+    uint32_t own = 0, others = 0;
+
+    list_foreach(it, &t->all) {
+        const struct channel_job *other = list_entry(it, struct channel_job, node);
+        if (other->config.uid == job->config.uid)
+            own += other->n_blocks[kind];
+        else
+            others += other->n_blocks[kind];
+    }
+    uint32_t left = max > others ? max - others : 0;
+    return job->config.uid == 0 || own < left - left / 4;
+}

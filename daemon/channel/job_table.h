@@ -12,6 +12,13 @@
 struct up;
 struct down;
 
+/* Where blocks of a job wait. */
+enum job_blocks {
+    JOB_BLOCKS_SENDING,    /* for the credit of a rank elsewhere: channel/backlog */
+    JOB_BLOCKS_DELIVERING, /* for room in the ring of a rank here: channel/delivery */
+    JOB_BLOCKS_KINDS
+};
+
 struct channel_job {
     struct list node; /* in job_table.all, or attach.gone */
     struct cmd_job config;
@@ -24,6 +31,7 @@ struct channel_job {
     uint32_t n_local, n_words;
     uint32_t backlog_max; /* blocks of one rank's messages that wait for room in its ring */
     bool attached, detached;
+    uint32_t n_blocks[JOB_BLOCKS_KINDS]; /* that wait for ranks that do not take them */
     uint32_t *n_waiting; /* by local rank: messages from it in this channel's backlogs */
     struct up *ups;      /* by local rank: channel/tx */
     struct down *downs;  /* channel/delivery */
@@ -52,6 +60,12 @@ struct channel_job *job_table_find(const struct job_table *t, uint64_t id);
 bool job_table_may_come(struct job_table *t, uint64_t id, uint64_t now_ns);
 void job_table_add(struct job_table *t, struct channel_job *job);
 void job_table_remove(struct job_table *t, struct channel_job *job);
+
+/* May the job keep one more block, of max for all jobs? Its user may have three quarters of what
+ * those of other users leave: ranks that take nothing are one user's mistake and must not hold up
+ * the others. Root's may have all. Costs a look at every job. */
+bool job_table_may_keep(const struct job_table *t, const struct channel_job *job,
+                        enum job_blocks kind, uint32_t max);
 
 /* Slot of the node on which this rank of the job runs; 0: this one. */
 static inline uint32_t job_table_slot(const struct channel_job *job, uint32_t rank)

@@ -560,8 +560,11 @@ static int control_init_jobs(struct node *node)
     node->site = job_site_new(&site);
     if (!node->site)
         return -ENOMEM;
-    const struct jobs_setup jobs = {
-        .config = &node->config, .node_id = node->id, .ops = &job_site_ops, .ctx = node->site};
+    const struct jobs_setup jobs = {.config = &node->config,
+                                    .quota = node->quota,
+                                    .node_id = node->id,
+                                    .ops = &job_site_ops,
+                                    .ctx = node->site};
     node->jobs = jobs_new(&jobs);
     node->manager =
         manager_new(node->config.name, node->id, node->epoch, &control_manager_ops, node);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,6 +24,7 @@
 #include "daemon/jobs/client.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/jobs/quota.h"
 #include "daemon/jobs/spawner.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/node_name.h"
@@ -94,6 +96,7 @@ static void node_show(struct node *node)
                                        .jobs = node->jobs,
                                        .manager = node->manager,
                                        .clients = node->clients,
+                                       .quota = node->quota,
                                        .read_config = node_read_config,
                                        .ctx = node};
 }
@@ -106,7 +109,7 @@ static int node_open_sockets(struct node *node)
     if (fd < 0)
         return fd;
     const struct clients_setup clients = {.base = node->base,
-                                          .config = &node->config,
+                                          .quota = node->quota,
                                           .cluster = node->cluster,
                                           .jobs = node->jobs,
                                           .manager = node->manager};
@@ -126,6 +129,20 @@ static void node_remove_socket(const struct node *node, const char *path)
 {
     if (path[0] != '@' && !node->socket_activated)
         unlink(path);
+}
+
+/* What users may take of this node follows from what it has. */
+static struct quota *node_new_quota(const struct node *node)
+{
+    const long n_pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    struct rlimit files = {.rlim_cur = UINT64_MAX};
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    const struct quota_host host = {
+        .n_files = files.rlim_cur,
+        .memory_bytes = n_pages > 0 && page > 0 ? (uint64_t)n_pages * (uint64_t)page : UINT64_MAX,
+        .own = geteuid()};
+    return quota_new(&node->config, &host);
 }
 
 int node_new(const struct config *config, const char *config_path, bool private_mode,
@@ -152,7 +169,8 @@ int node_new(const struct config *config, const char *config_path, bool private_
     }
     node->base = event_base_new();
     node->service = service_new(node);
-    if (!node->base || !node->service)
+    node->quota = node_new_quota(node);
+    if (!node->base || !node->service || !node->quota)
         goto fail;
     node->spawner = control_spawner_new(node, start->spawner_pid, start->spawner_fd);
     if (!node->spawner) {
@@ -202,6 +220,7 @@ void node_free(struct node *node)
     spawner_free(node->spawner);
     forwarding_free(node->forwarding);
     service_free(node->service);
+    quota_free(node->quota);
     if (node->base)
         event_base_free(node->base);
     free(node);

@@ -55,6 +55,7 @@ struct node {
     struct status *status;
     struct service *service;
     struct control *control;
+    struct quota *quota;
     bool socket_activated; /* the sockets belong to systemd */
 };
 

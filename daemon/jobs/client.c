@@ -2,6 +2,7 @@
 #include "daemon/jobs/client.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,10 +13,12 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/listener.h"
 #include "daemon/cluster/stream.h"
 #include "daemon/config.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/jobs/quota.h"
 #include "proto/attach.h"
 #include "proto/frame.h"
 
@@ -31,7 +34,6 @@
 #define RANK_QUEUE_BYTES   (64u << 10)
 #define CLIENT_QUEUE_BYTES (512u << 20) /* 1 MiB per node of the job may be under way */
 #define CLIENT_DRAIN_BYTES (256u << 10)
-#define ACCEPT_BATCH       64
 
 enum client_kind { CLIENT_NEW, CLIENT_RANK, CLIENT_MPIEXEC };
 
@@ -40,6 +42,7 @@ struct client {
     struct clients *clients;
     struct stream *stream;
     enum client_kind kind;
+    bool charged; /* to its user, as a connection */
     uid_t uid;
     gid_t gid;
     pid_t pid;
@@ -54,11 +57,10 @@ struct client {
 
 struct clients {
     struct clients_setup setup;
-    int listen_fd;
-    struct event *accept_event, *sweep;
+    struct listener *listener;
+    struct event *sweep;
     struct list all;
     unsigned n;
-    bool full;
 };
 
 unsigned clients_count(const struct clients *clients)
@@ -66,10 +68,19 @@ unsigned clients_count(const struct clients *clients)
     return clients->n;
 }
 
+/* It does not count as one of its user's connections any more. */
+static void client_discharge(struct client *s)
+{
+    if (s->charged)
+        quota_give(s->clients->setup.quota, QUOTA_CLIENTS, s->uid, 1);
+    s->charged = false;
+}
+
 static void client_free(struct client *s)
 {
     list_remove(&s->link);
     s->clients->n--;
+    client_discharge(s);
     stream_free(s->stream);
     free(s);
 }
@@ -133,6 +144,7 @@ static int client_on_attach(struct client *s, const uint8_t *body, uint32_t len)
         return 0;
     }
     s->kind = CLIENT_RANK;
+    client_discharge(s); /* the rank is charged itself */
     stream_set_max_frame(s->stream, RANK_FRAME_BYTES);
     return stream_send_fds(s->stream, ATTACH_REPLY, &reply, sizeof reply, fds, n_fds);
 }
@@ -260,66 +272,55 @@ static void client_on_drained(void *ctx)
 static const struct stream_ops ops = {
     .frame = client_on_frame, .closed = client_on_closed, .drained = client_on_drained};
 
-static void clients_accept_one(struct clients *all, int fd)
+/* Says why, in the one form that ranks and mpiexec both understand. Whether it is read or not: the
+ * connection ends. */
+static void clients_refuse(int fd, const char *why)
 {
-    struct ucred cred;
-    socklen_t len = sizeof cred;
+    struct {
+        struct frame_header header;
+        struct attach_reply reply;
+    } frame = {.header = {.len = sizeof frame.reply, .type = ATTACH_REPLY, .magic = FRAME_MAGIC},
+               .reply = {.version = ATTACH_VERSION, .error = EUSERS}};
+
+    snprintf(frame.reply.text, sizeof frame.reply.text, "%s", why);
+    ssize_t sent = send(fd, &frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)sent;
+    close(fd);
+}
+
+static void clients_on_connection(void *ctx, int fd, const struct ucred *peer)
+{
+    struct clients *all = ctx;
+    char why[QUOTA_WHY_BYTES];
     unsigned n_new = 0;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
-        close(fd);
+    if (quota_take(all->setup.quota, QUOTA_CLIENTS, peer->uid, 1, clock_now_ns(), why) != 0) {
+        clients_refuse(fd, why);
         return;
     }
-    if (all->n >= all->setup.config->max_clients) {
-        if (!all->full)
-            log_warn("more than %u connections to the client socket (max_clients), refusing",
-                     all->n);
-        all->full = true;
-        close(fd);
-        return;
-    }
-    all->full = false;
     list_foreach(it, &all->all) {
         const struct client *other = list_entry(it, struct client, link);
-        n_new += other->kind == CLIENT_NEW && other->uid == cred.uid;
+        n_new += other->kind == CLIENT_NEW && other->uid == peer->uid;
     }
     struct client *s = calloc(1, sizeof *s);
-    if (!s) {
-        close(fd);
-        return;
-    }
-    list_init(&s->link);
-    s->clients = all;
-    s->uid = cred.uid;
-    s->gid = cred.gid;
-    s->pid = cred.pid;
-    s->since_ns = clock_now_ns();
-    s->stream =
-        stream_new(all->setup.base, fd, &ops, s,
-                   n_new < MAX_LARGE_NEW ? FRAME_MAX_BYTES : SMALL_FRAME_BYTES, CLIENT_QUEUE_BYTES);
-    if (!s->stream) {
-        close(fd);
+    if (s)
+        s->stream = stream_new(all->setup.base, fd, &ops, s,
+                               n_new < MAX_LARGE_NEW ? FRAME_MAX_BYTES : SMALL_FRAME_BYTES,
+                               CLIENT_QUEUE_BYTES);
+    if (!s || !s->stream) {
+        quota_give(all->setup.quota, QUOTA_CLIENTS, peer->uid, 1);
+        clients_refuse(fd, "the daemon is out of memory");
         free(s);
         return;
     }
+    s->charged = true;
+    s->clients = all;
+    s->uid = peer->uid;
+    s->gid = peer->gid;
+    s->pid = peer->pid;
+    s->since_ns = clock_now_ns();
     list_append(&all->all, &s->link);
     all->n++;
-}
-
-static void clients_on_accept(evutil_socket_t listen_fd, short what, void *ctx)
-{
-    struct clients *all = ctx;
-
-    (void)what;
-    for (int i = 0; i < ACCEPT_BATCH; i++) {
-        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) {
-            if (errno == EMFILE || errno == ENFILE)
-                log_warn("cannot accept clients: %s", strerror(errno));
-            return;
-        }
-        clients_accept_one(all, fd);
-    }
 }
 
 /* Connections that never say what they are go away. */
@@ -348,13 +349,10 @@ struct clients *clients_new(const struct clients_setup *setup, int listen_fd)
         return NULL;
     }
     all->setup = *setup;
-    all->listen_fd = listen_fd;
     list_init(&all->all);
-    all->accept_event =
-        event_new(setup->base, listen_fd, EV_READ | EV_PERSIST, clients_on_accept, all);
+    all->listener = listener_new(setup->base, listen_fd, clients_on_connection, all);
     all->sweep = event_new(setup->base, -1, EV_PERSIST, clients_on_sweep, all);
-    if (!all->accept_event || !all->sweep || event_add(all->accept_event, NULL) < 0 ||
-        event_add(all->sweep, &every) < 0) {
+    if (!all->listener || !all->sweep || event_add(all->sweep, &every) < 0) {
         clients_free(all);
         return NULL;
     }
@@ -363,7 +361,7 @@ struct clients *clients_new(const struct clients_setup *setup, int listen_fd)
 
 void clients_stop_accepting(struct clients *all)
 {
-    event_del(all->accept_event);
+    listener_stop(all->listener);
 }
 
 void clients_free(struct clients *all)
@@ -376,10 +374,8 @@ void clients_free(struct clients *all)
             job_forget_client(s->job, s->local);
         client_free(s);
     }
-    if (all->accept_event)
-        event_free(all->accept_event);
+    listener_free(all->listener);
     if (all->sweep)
         event_free(all->sweep);
-    close(all->listen_fd);
     free(all);
 }

@@ -17,14 +17,15 @@ struct config;
 struct event_base;
 struct jobs;
 struct manager;
+struct quota;
 
 /* Everything stays the caller's and valid. */
 struct clients_setup {
     struct event_base *base;
-    const struct config *config;
     struct cluster *cluster;
     struct jobs *jobs;
     struct manager *manager;
+    struct quota *quota;
 };
 
 /* Listens on fd (taken over). NULL: no memory. */

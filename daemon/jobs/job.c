@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "daemon/config.h"
 #include "daemon/jobs/job_tables.h"
+#include "daemon/jobs/quota.h"
 #include "proto/binding.h"
 
 /* A rank whose connection ended must be seen to exit within this time. */
@@ -106,12 +107,42 @@ static void jobs_changed(struct jobs *jobs)
     jobs->setup.ops->changed(jobs->setup.ctx);
 }
 
+/* A job, its ranks and its memory are its user's as long as anything of it is here. */
+static int job_charge(struct jobs *jobs, struct job *job, uint64_t now_ns,
+                      char why[QUOTA_WHY_BYTES])
+{
+    struct quota *quota = jobs->setup.quota;
+
+    if (quota_take(quota, QUOTA_JOBS, job->uid, 1, now_ns, why) != 0)
+        return -EUSERS;
+    if (quota_take(quota, QUOTA_RANKS, job->uid, job->n_local, now_ns, why) != 0) {
+        quota_give(quota, QUOTA_JOBS, job->uid, 1);
+        return -EUSERS;
+    }
+    job->charged = true;
+    return 0;
+}
+
+static void job_discharge(struct jobs *jobs, struct job *job)
+{
+    struct quota *quota = jobs->setup.quota;
+
+    if (!job->charged)
+        return;
+    quota_give(quota, QUOTA_JOBS, job->uid, 1);
+    quota_give(quota, QUOTA_RANKS, job->uid, job->n_local);
+    quota_give(quota, QUOTA_SEGMENT, job->uid, job->charged_bytes);
+    job->charged = false;
+    job->charged_bytes = 0;
+}
+
 static void job_free(struct job *job)
 {
     struct jobs *jobs = job->jobs;
 
     HASH_DEL(jobs->table, job);
     jobs->setup.ops->release(jobs->setup.ctx, job);
+    job_discharge(jobs, job);
     job_tables_free(job);
     free(job);
     jobs_changed(jobs);
@@ -215,25 +246,29 @@ static void jobs_to_children(struct jobs *jobs, const struct start *start, uint1
 
 /* Makes the job's part on this node. 0 or negative errno with the reason; then nothing is left but
  * the launch message. */
-static int job_prepare(struct jobs *jobs, struct job *job, char *error, size_t size)
+static int job_prepare(struct jobs *jobs, struct job *job, uint64_t now_ns, char *error,
+                       size_t size)
 {
     const char *here = jobs->setup.config->name;
+    char why[QUOTA_WHY_BYTES];
     int rc = job_tables_build(job, jobs->setup.node_id, here, error, size);
 
     if (rc == 0 && jobs->draining) {
         snprintf(error, size, "node %s is being shut down", here);
         rc = -EINVAL;
     }
-    if (rc == 0 && HASH_COUNT(jobs->table) >= jobs->setup.config->max_jobs) {
-        snprintf(error, size, "node %s already runs %u jobs (max_jobs)", here,
-                 HASH_COUNT(jobs->table));
-        rc = -EINVAL;
+    if (rc == 0) {
+        rc = job_charge(jobs, job, now_ns, why);
+        if (rc < 0)
+            snprintf(error, size, "node %s: %s", here, why);
     }
     if (rc < 0)
         return rc;
     rc = jobs->setup.ops->prepare(jobs->setup.ctx, job, error, size);
-    if (rc < 0)
+    if (rc < 0) {
         jobs->setup.ops->release(jobs->setup.ctx, job);
+        job_discharge(jobs, job);
+    }
     return rc;
 }
 
@@ -299,7 +334,7 @@ void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, u
     job->launch = launch;
     job->start = start;
     job->since_ns = now_ns;
-    int rc = job_prepare(jobs, job, error, sizeof error);
+    int rc = job_prepare(jobs, job, now_ns, error, sizeof error);
     if (rc < 0) {
         log_notice("job %016llx refused: %s", (unsigned long long)id, error);
         job_tables_free(job);
@@ -738,11 +773,31 @@ void job_on_disconnect(struct job *job, uint32_t local, uint64_t now_ns)
     r->disconnected_ns = now_ns;
 }
 
+/* Memory is taken by writing to it, so it is seen afterwards: the job that fills more than its user
+ * may have ends. */
+static void job_weigh(struct job *job, uint64_t now_ns)
+{
+    const struct jobs_setup *setup = &job->jobs->setup;
+    uint64_t bytes = setup->ops->segment_bytes(setup->ctx, job);
+    char why[QUOTA_WHY_BYTES], text[QUOTA_WHY_BYTES + 64];
+
+    int rc =
+        quota_change(setup->quota, QUOTA_SEGMENT, job->uid, job->charged_bytes, bytes, now_ns, why);
+    bool grows = bytes > job->charged_bytes;
+    job->charged_bytes = rc == -ENOMEM ? 0 : bytes;
+    if (rc != QUOTA_E_OVER || !grows || job->state != JOB_RUNNING)
+        return;
+    snprintf(text, sizeof text, "its messages on node %s fill too much memory: %s", job->node_name,
+             why);
+    job_on_abort(job, 0, 1, text, now_ns);
+}
+
 void jobs_tick(struct jobs *jobs, uint64_t now_ns)
 {
     struct job *job, *next;
 
     HASH_ITER(hh, jobs->table, job, next) {
+        job_weigh(job, now_ns);
         if (job->state == JOB_READY && now_ns - job->since_ns > READY_LIMIT_NS) {
             log_warn("job %016llx was prepared here and is never started, forgetting it",
                      (unsigned long long)job->id);

@@ -37,6 +37,7 @@ struct client;
 struct config;
 struct job;
 struct pipes;
+struct quota;
 
 /* More are not kept. */
 #define JOB_EARLY_SIGNALS 8
@@ -78,6 +79,8 @@ struct job_ops {
     int (*prepare)(void *ctx, struct job *job, char *error, size_t error_size);
     /* Frees what prepare made, the pipes included. */
     void (*release)(void *ctx, struct job *job);
+    /* Bytes of memory that its segment fills now. */
+    uint64_t (*segment_bytes)(void *ctx, const struct job *job);
     /* The channels drain the rings of a rank that finalized, or drop those of a dead one:
      * jobs_on_rank_detached. */
     void (*detach_rank)(void *ctx, struct job *job, uint32_t local, bool dead);
@@ -146,12 +149,15 @@ struct job {
     struct job_rank *ranks;
     struct pipes *pipes;
     uint32_t bind_first;
+    bool charged;           /* to its user: a job and n_local ranks */
+    uint64_t charged_bytes; /* and so much memory */
 };
 
 struct jobs;
 
 struct jobs_setup {
-    const struct config *config; /* name, max_jobs */
+    const struct config *config; /* name */
+    struct quota *quota;
     uint32_t node_id;
     const struct job_ops *ops;
     void *ctx;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -111,6 +112,7 @@ static int site_attach_channels(struct job_site *site, struct job *job)
                              .layout = &job->layout,
                              .world = job->world,
                              .nodes = job->nodes,
+                             .uid = (uint32_t)job->uid,
                              .fenced = job->fenced};
     int rc = channels_attach_job(site->setup.channels, &config, job->event_fds, job->channel_jobs);
 
@@ -175,6 +177,14 @@ static void site_release(void *ctx, struct job *job)
     for (uint32_t ch = 0; ch < HOP_MAX_CHANNELS; ch++)
         channels_job_free(job->channel_jobs[ch]);
     job_segment_free(job);
+}
+
+static uint64_t site_segment_bytes(void *ctx, const struct job *job)
+{
+    struct stat st;
+
+    (void)ctx;
+    return fstat(job->segment_fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
 static void site_detach_rank(void *ctx, struct job *job, uint32_t local, bool dead)
@@ -342,6 +352,7 @@ const struct job_ops job_site_ops = {.send = site_send,
                                      .changed = site_changed,
                                      .prepare = site_prepare,
                                      .release = site_release,
+                                     .segment_bytes = site_segment_bytes,
                                      .detach_rank = site_detach_rank,
                                      .detach_job = site_detach_job,
                                      .show_aborting = site_show_aborting,

@@ -121,6 +121,7 @@ struct cmd_job {
     const struct segment_node *nodes;  /* shape.n_nodes entries; node_id and slot are used */
     int event_fd; /* this job's eventfd of this channel, as passed to its ranks; stays the caller's
                    */
+    uint32_t uid; /* whose job it is */
     bool fenced;  /* as in the attach reply */
     uint32_t backlog_bytes; /* most that waits here for one rank that does not drain; 0: default (16
                                MiB) */

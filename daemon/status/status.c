@@ -8,26 +8,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "daemon/cluster/listener.h"
 #include "daemon/cluster/mail.h"
+#include "daemon/jobs/quota.h"
 #include "daemon/routing/topology.h"
 #include "daemon/status/status_answer.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
 #include "proto/control.pb-c.h"
 
-#define STATUS_VERSION     1
-#define MAX_LINE_BYTES     16384u
+#define STATUS_VERSION 1
+#define MAX_LINE_BYTES 16384u
+/* A client with so much that it has not taken is not answered further; what the answers of one user
+ * may hold is all of it. */
+#define HIGH_OUTPUT_BYTES  (1u << 20)
 #define MAX_OUTPUT_BYTES   (64u << 20)
 #define ROWS_PER_REPLY     1000u
-#define MAX_QUERIES        64u
 #define MAX_CLIENT_QUERIES 8u
 #define ANSWER_LIMIT_S     2
+/* Users that are answered in one turn of the loop. */
+#define TURN_USERS 64u
 
 struct status_client {
     struct list link;
@@ -36,7 +42,7 @@ struct status_client {
     uid_t uid;
     unsigned n_queries; /* unanswered */
     bool ended;         /* the client sent its last line */
-    bool busy;          /* inside client_run */
+    struct list ready;  /* in status.ready while a line of it can be answered */
 };
 
 /* A request that waits for other nodes. */
@@ -45,6 +51,7 @@ struct query {
     struct status *status;
     struct status_client *client;
     uint64_t id;
+    uid_t uid;
     json_t *client_id;
     json_t *rows;
     json_t *errors;    /* of nodes that had to be asked: objects with node, code and message */
@@ -56,10 +63,10 @@ struct query {
 
 struct status {
     struct status_node *node;
-    int listen_fd;
-    struct event *accept_event;
-    struct list clients, queries;
-    unsigned n_clients, n_queries;
+    struct listener *listener;
+    struct event *turn;
+    struct list clients, queries, ready;
+    bool in_turn;
     uint64_t next_id;
 };
 
@@ -70,9 +77,24 @@ static void client_run(struct status_client *c);
 static void client_free(struct status_client *c)
 {
     list_remove(&c->link);
-    c->status->n_clients--;
+    if (!list_empty(&c->ready))
+        list_remove(&c->ready);
+    quota_give(c->status->node->quota, QUOTA_STATUS, c->uid, 1);
     bufferevent_free(c->bev);
     free(c);
+}
+
+/* What the user of this client has been answered and has not taken. */
+static size_t client_output_of_user(const struct status_client *c)
+{
+    size_t n = 0;
+
+    list_foreach(it, &c->status->clients) {
+        const struct status_client *other = list_entry(it, struct status_client, link);
+        if (other->uid == c->uid)
+            n += evbuffer_get_length(bufferevent_get_output(other->bev));
+    }
+    return n;
 }
 
 /* Writes one reply line. Takes `reply`. */
@@ -82,7 +104,7 @@ static void client_send(struct status_client *c, json_t *reply)
     struct evbuffer *out = bufferevent_get_output(c->bev);
 
     json_decref(reply);
-    if (text && evbuffer_get_length(out) + strlen(text) < MAX_OUTPUT_BYTES) {
+    if (text && client_output_of_user(c) + strlen(text) < MAX_OUTPUT_BYTES) {
         evbuffer_add(out, text, strlen(text));
         evbuffer_add(out, "\n", 1);
     }
@@ -161,7 +183,7 @@ static void client_send_rows(struct status_client *c, json_t *id, json_t *rows, 
 static void query_free(struct query *q)
 {
     list_remove(&q->link);
-    q->status->n_queries--;
+    quota_give(q->status->node->quota, QUOTA_REQUESTS, q->uid, 1);
     if (q->timer)
         event_free(q->timer);
     json_decref(q->client_id);
@@ -261,17 +283,26 @@ static size_t query_send(struct query *q, const struct status_request *request, 
     return q->n_pending;
 }
 
-static struct query *query_new(struct status_client *c, json_t *id)
+/* NULL with the reason. */
+static struct query *query_new(struct status_client *c, json_t *id, struct status_refusal *ret_why)
 {
     struct status *s = c->status;
     struct timeval limit = {.tv_sec = ANSWER_LIMIT_S};
+    char why[QUOTA_WHY_BYTES];
     struct query *q = calloc(1, sizeof *q);
 
-    if (!q)
+    if (!q) {
+        status_refuse(ret_why, "internal", "out of memory");
         return NULL;
+    }
+    if (quota_take(s->node->quota, QUOTA_REQUESTS, c->uid, 1, clock_now_ns(), why) != 0) {
+        status_refuse(ret_why, "too_busy", why);
+        free(q);
+        return NULL;
+    }
     list_init(&q->link);
     list_append(&s->queries, &q->link);
-    s->n_queries++;
+    q->uid = c->uid;
     q->status = s;
     q->id = s->next_id++;
     q->client_id = json_incref(id);
@@ -279,6 +310,7 @@ static struct query *query_new(struct status_client *c, json_t *id)
     q->errors = json_array();
     q->timer = evtimer_new(s->node->base, on_query_timer, q);
     if (!q->pending || !q->errors || !q->timer || evtimer_add(q->timer, &limit) < 0) {
+        status_refuse(ret_why, "internal", "out of memory");
         query_free(q);
         return NULL;
     }
@@ -301,8 +333,8 @@ static void client_on_line(struct status_client *c, const char *line)
 
     if (!json)
         status_refuse(&why, "bad_request", error.text);
-    else if (status_request_parse(json, c->uid, &request, &why) == 0 && s->n_queries >= MAX_QUERIES)
-        status_refuse(&why, "too_busy", "too many questions are being answered");
+    else
+        status_request_parse(json, c->uid, &request, &why);
     if (why.code) {
         client_send_error(c, id, &why);
         json_decref(json);
@@ -316,7 +348,7 @@ static void client_on_line(struct status_client *c, const char *line)
     json_t *rows = why.code ? NULL
                    : here   ? status_answer(node, &request, &truncated, &why)
                             : json_array();
-    struct query *q = rows ? query_new(c, id) : NULL;
+    struct query *q = rows ? query_new(c, id, &why) : NULL;
     if (!q) {
         if (!why.code)
             status_refuse(&why, "internal", "out of memory");
@@ -436,33 +468,78 @@ void status_on_query(struct status *status, uint32_t src_node, const uint8_t *bo
 
 /* ---- clients ---- */
 
-/* Works off the lines that are there, as far as the limit of open questions allows; frees a client
- * that has sent its last line when everything is answered and written. */
+static bool client_has_line(const struct status_client *c)
+{
+    return evbuffer_search_eol(bufferevent_get_input(c->bev), NULL, NULL, EVBUFFER_EOL_CRLF).pos >=
+           0;
+}
+
+/* Puts the client in line when something of it can be answered; frees one that has sent its last
+ * line when everything is answered and written. */
 static void client_run(struct status_client *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
-    char *line;
+    size_t n_output = evbuffer_get_length(bufferevent_get_output(c->bev));
+    const struct timeval at_once = {0};
 
-    if (c->busy)
+    if (!list_empty(&c->ready))
         return;
-    c->busy = true;
-    while (c->n_queries < MAX_CLIENT_QUERIES &&
-           (line = evbuffer_readln(in, NULL, EVBUFFER_EOL_CRLF)) != NULL) {
-        if (line[0] != '\0')
-            client_on_line(c, line);
-        free(line);
+    bool has_line = client_has_line(c);
+    if (has_line && c->n_queries < MAX_CLIENT_QUERIES && n_output < HIGH_OUTPUT_BYTES) {
+        list_append(&c->status->ready, &c->ready);
+        if (!c->status->in_turn)
+            evtimer_add(c->status->turn, &at_once);
+        return;
     }
-    c->busy = false;
-    if (evbuffer_get_length(in) >= MAX_LINE_BYTES &&
-        evbuffer_search_eol(in, NULL, NULL, EVBUFFER_EOL_CRLF).pos < 0) {
+    if (!has_line && evbuffer_get_length(in) >= MAX_LINE_BYTES) {
         log_info("a client of the status socket sent a line of more than %u bytes, closing",
                  MAX_LINE_BYTES);
         bufferevent_disable(c->bev, EV_READ);
         evbuffer_drain(in, evbuffer_get_length(in));
         c->ended = true;
     }
-    if (c->ended && c->n_queries == 0 && evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+    if (c->ended && !has_line && c->n_queries == 0 && n_output == 0)
         client_free(c);
+}
+
+/* Answers one line. */
+static void client_serve(struct status_client *c)
+{
+    char *line = evbuffer_readln(bufferevent_get_input(c->bev), NULL, EVBUFFER_EOL_CRLF);
+
+    if (line && line[0] != '\0')
+        client_on_line(c, line);
+    free(line);
+}
+
+/* A line of each user in a turn of the loop: whoever asks much waits behind himself, and so do his
+ * other connections. */
+static void status_on_turn(evutil_socket_t fd, short what, void *ctx)
+{
+    struct status *s = ctx;
+    uid_t served[TURN_USERS];
+    unsigned n_served = 0;
+    const struct timeval at_once = {0};
+
+    (void)fd, (void)what;
+    s->in_turn = true;
+    list_foreach_safe(it, &s->ready) {
+        struct status_client *c = list_entry(it, struct status_client, ready);
+        unsigned i = 0;
+        while (i < n_served && served[i] != c->uid)
+            i++;
+        if (i < n_served)
+            continue;
+        if (n_served == TURN_USERS)
+            break;
+        served[n_served++] = c->uid;
+        client_serve(c); /* still in line, so that an answer at once does not free it */
+        list_remove(&c->ready);
+        client_run(c);
+    }
+    s->in_turn = false;
+    if (!list_empty(&s->ready))
+        evtimer_add(s->turn, &at_once);
 }
 
 static void on_read(struct bufferevent *bev, void *ctx)
@@ -495,33 +572,47 @@ static void on_end(struct bufferevent *bev, short what, void *ctx)
     client_free(c);
 }
 
-static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
+/* One line of why, and the end. */
+static void status_refuse_connection(int fd, const char *why)
+{
+    json_t *reply = json_pack("{s:i, s:n, s:b, s:{s:s, s:s}}", "version", STATUS_VERSION, "id",
+                              "ok", 0, "error", "code", "too_busy", "message", why);
+    char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
+
+    if (text) {
+        struct iovec parts[] = {{text, strlen(text)}, {(void *)"\n", 1}};
+        struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 2};
+        ssize_t sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)sent;
+    }
+    free(text);
+    json_decref(reply);
+    close(fd);
+}
+
+static void status_on_connection(void *ctx, int fd, const struct ucred *peer)
 {
     struct status *s = ctx;
-    struct ucred cred;
-    socklen_t len = sizeof cred;
+    char why[QUOTA_WHY_BYTES];
 
-    (void)what;
-    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
+    if (quota_take(s->node->quota, QUOTA_STATUS, peer->uid, 1, clock_now_ns(), why) != 0) {
+        status_refuse_connection(fd, why);
         return;
-    struct status_client *c = NULL;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
-        s->n_clients < s->node->config->max_clients)
-        c = calloc(1, sizeof *c);
+    }
+    struct status_client *c = calloc(1, sizeof *c);
     if (c)
         c->bev = bufferevent_socket_new(s->node->base, fd,
                                         BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (!c || !c->bev) {
-        close(fd);
+        quota_give(s->node->quota, QUOTA_STATUS, peer->uid, 1);
+        status_refuse_connection(fd, "the daemon is out of memory");
         free(c);
         return;
     }
     c->status = s;
-    c->uid = cred.uid;
-    list_init(&c->link);
+    c->uid = peer->uid;
+    list_init(&c->ready);
     list_append(&s->clients, &c->link);
-    s->n_clients++;
     bufferevent_setcb(c->bev, on_read, on_written, on_end, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, 2 * MAX_LINE_BYTES);
     bufferevent_enable(c->bev, EV_READ | EV_WRITE);
@@ -536,12 +627,13 @@ struct status *status_new(struct status_node *node, int listen_fd)
         return NULL;
     }
     s->node = node;
-    s->listen_fd = listen_fd;
     s->next_id = 1;
     list_init(&s->clients);
     list_init(&s->queries);
-    s->accept_event = event_new(node->base, listen_fd, EV_READ | EV_PERSIST, on_accept, s);
-    if (!s->accept_event || event_add(s->accept_event, NULL) < 0) {
+    list_init(&s->ready);
+    s->listener = listener_new(node->base, listen_fd, status_on_connection, s);
+    s->turn = evtimer_new(node->base, status_on_turn, s);
+    if (!s->listener || !s->turn) {
         status_free(s);
         return NULL;
     }
@@ -556,8 +648,8 @@ void status_free(struct status *s)
         query_free(list_entry(it, struct query, link));
     list_foreach_safe(it, &s->clients)
         client_free(list_entry(it, struct status_client, link));
-    if (s->accept_event)
-        event_free(s->accept_event);
-    close(s->listen_fd);
+    if (s->turn)
+        event_free(s->turn);
+    listener_free(s->listener);
     free(s);
 }

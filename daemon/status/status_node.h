@@ -19,6 +19,7 @@ struct jobs;
 struct mail;
 struct manager;
 struct mesh;
+struct quota;
 struct topology;
 
 struct status_node {
@@ -40,6 +41,7 @@ struct status_node {
     struct jobs *jobs;
     struct manager *manager;
     struct clients *clients;
+    struct quota *quota;
     /* Reads the daemon's configuration file anew, as it would count for this node after a restart.
      * 0 or -EINVAL, complaints reported. */
     int (*read_config)(void *ctx, struct config *ret_fresh, config_report_fn *report,

@@ -23,6 +23,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/quota.h"
 #include "daemon/net/net.h"
 #include "daemon/port/count.h"
 #include "daemon/routing/forwarding.h"
@@ -243,6 +244,30 @@ static void check_intruders(struct report *r)
         doctor_say(r, "ok", NULL, "nobody tried to get in");
 }
 
+static void doctor_on_refusal(void *ctx, const struct quota_refusal *refusal)
+{
+    struct report *r = ctx;
+
+    r->n++;
+    doctor_say(r, "warn",
+               "ask that user what runs there; the limits are in [jobs] of motetd.conf, and other "
+               "users have their own share",
+               "user %u was refused %llu times, the last %llu s ago: %s", (unsigned)refusal->uid,
+               (unsigned long long)refusal->n,
+               (unsigned long long)((clock_now_ns() - refusal->last_ns) / CLOCK_NS_PER_S),
+               refusal->why);
+}
+
+/* Users who wanted more than their share. */
+static void check_quotas(struct report *r)
+{
+    r->check = "quotas";
+    r->n = 0;
+    quota_refusals(r->node->quota, clock_now_ns(), doctor_on_refusal, r);
+    if (r->n == 0)
+        doctor_say(r, "ok", NULL, "no user wanted more than its share");
+}
+
 static bool doctor_on_network(const struct topology_node *t, const char *network)
 {
     for (size_t i = 0; i < t->state->n_endpoints; i++)
@@ -330,5 +355,6 @@ void status_view_doctor(struct status_node *node, const struct status_request *q
     check_host(&r);
     check_channels(&r);
     check_intruders(&r);
+    check_quotas(&r);
     check_links(&r);
 }

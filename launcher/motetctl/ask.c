@@ -204,7 +204,8 @@ int ask_daemon(int fd, json_t *request, uint64_t timeout_ns, json_t **ret_answer
 
     if (rc == 0)
         rc = fd_write_full(fd, "\n", 1, deadline_ns);
-    if (rc == 0)
+    /* A daemon that wants no connection says so and hangs up before it has read the request. */
+    if (rc == 0 || rc == -EPIPE || rc == -ECONNRESET)
         rc = ask_read_line(fd, &line, deadline_ns);
     free(text);
     json_decref(request);

@@ -20,6 +20,7 @@
 #include "launcher/mpiexec/lines.h"
 #include "launcher/mpiexec/output.h"
 #include "launcher/mpiexec/signals.h"
+#include "proto/attach.h"
 #include "proto/control.pb-c.h"
 
 #define EXIT_LOST    1
@@ -158,6 +159,22 @@ static void on_submitted(struct run *r, const Motet__Submitted *message)
         run_show_placement(r, message->placements[i]);
 }
 
+/* The daemon did not know yet who connected, and wants no connection: it says so as it would to a
+ * rank. */
+static int on_refused(struct run *r, const uint8_t *body, uint32_t n)
+{
+    struct attach_reply reply;
+
+    if (r->state != RUN_SUBMITTED || n != sizeof reply)
+        return -EPROTO;
+    memcpy(&reply, body, sizeof reply);
+    reply.text[sizeof reply.text - 1] = '\0';
+    run_say(r, "the daemon refused the connection: %s", reply.text);
+    r->exit_code = EXIT_LOST;
+    r->state = RUN_OVER;
+    return 0;
+}
+
 static void on_stdio(struct run *r, const Motet__Stdio *message)
 {
     uint32_t stream = message->stream - 1;
@@ -257,6 +274,8 @@ static void on_stdio_window(struct run *r, const Motet__StdioWindow *message)
 static int run_on_frame(struct run *r, uint16_t type, const uint8_t *body, uint32_t n)
 {
     switch (type) {
+    case ATTACH_REPLY:
+        return on_refused(r, body, n);
     case MOTET__FRAME_TYPE__SUBMITTED:
         if (r->state != RUN_SUBMITTED)
             return -EPROTO;

@@ -90,7 +90,7 @@ static int setup(void **state)
     job_table_init(&jobs);
     job_table_add(&jobs, &job);
     assert_int_equal(ack_init(&acks, &p->links, CLOCK_NS_PER_MS), 0);
-    delivery_init(&delivery, &acks, CHANNEL_MAX, CLOCK_NS_PER_S);
+    delivery_init(&delivery, &acks, &jobs, CHANNEL_MAX, CLOCK_NS_PER_S);
     assert_int_equal(send_init(&sender, &p->links, &jobs, &sc), 0);
     backlog_init(&backlog, &sender, CHANNEL_MAX);
     return 0;
@@ -99,6 +99,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    /* Blocks that are counted are those that wait. */
+    assert_int_equal(job.n_blocks[JOB_BLOCKS_DELIVERING], delivery.n_blocks);
+    assert_int_equal(job.n_blocks[JOB_BLOCKS_SENDING], backlog.n_waiting + backlog.n_refused);
     send_deinit(&sender);
     ack_deinit(&acks);
     for (uint32_t r = 0; r < 2; r++)
@@ -215,6 +218,35 @@ static void test_limit_of_a_channel(void **state)
     assert_int_equal(downs[0].backlog.n_bytes, 0);
     delivery_release(&delivery, &downs[1]);
     assert_int_equal(p->port.pool.n_use[BLOCK_BACKLOG], 0);
+}
+
+/* One user's ranks that take nothing leave a part of the channel's blocks to those of other users.
+ */
+static void test_share_of_a_user(void **state)
+{
+    uint32_t n[2] = {0, 0};
+    struct channel_job other = {.config = {.job = JOB + 1, .uid = 1001}};
+
+    (void)state;
+    job_table_add(&jobs, &other);
+    job.config.uid = 1000;
+    job.backlog_max = CHANNEL_MAX;
+    for (uint32_t r = 0; r < 2; r++)
+        while (deliver(r, n[r], PARTS_PACKET) == 0)
+            assert_true(++n[r] < 100);
+    assert_int_equal(delivery.n_blocks, CHANNEL_MAX - CHANNEL_MAX / 4);
+    assert_int_equal(job.n_blocks[JOB_BLOCKS_DELIVERING], delivery.n_blocks);
+    assert_true(job_table_may_keep(&jobs, &other, JOB_BLOCKS_DELIVERING, CHANNEL_MAX));
+    assert_true(job_table_may_keep(&jobs, &job, JOB_BLOCKS_SENDING, CHANNEL_MAX));
+    /* Another job of the same user has no share of its own; root's needs none. */
+    other.config.uid = 1000;
+    assert_false(job_table_may_keep(&jobs, &other, JOB_BLOCKS_DELIVERING, CHANNEL_MAX));
+    other.config.uid = 0;
+    assert_true(job_table_may_keep(&jobs, &other, JOB_BLOCKS_DELIVERING, CHANNEL_MAX));
+    for (uint32_t r = 0; r < 2; r++)
+        delivery_release(&delivery, &downs[r]);
+    assert_int_equal(job.n_blocks[JOB_BLOCKS_DELIVERING], 0);
+    job_table_remove(&jobs, &other);
 }
 
 /* A received packet becomes part of the backlog where it lies. */
@@ -586,6 +618,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_limit_of_a_rank, setup, teardown),
         cmocka_unit_test_setup_teardown(test_behind_those_that_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limit_of_a_channel, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_share_of_a_user, setup, teardown),
         cmocka_unit_test_setup_teardown(test_packet_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_and_go, setup, teardown),
         cmocka_unit_test_setup_teardown(test_closed_while_stopped, setup, teardown),

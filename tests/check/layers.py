@@ -137,7 +137,8 @@ MACHINES = ['daemon/routing/', 'daemon/cluster/', 'daemon/jobs/']
 
 # An outside library's header (by prefix) and the only places that may name it.
 HOMES = {
-    'event2/': CLOCKED + ['daemon/cluster/channels', 'daemon/jobs/pipes', 'daemon/status/', 'daemon/control/', 'daemon/main'],
+    'event2/': CLOCKED + ['daemon/cluster/channels', 'daemon/cluster/listener', 'daemon/jobs/pipes', 'daemon/status/', 'daemon/control/',
+                          'daemon/main'],
     'rdma/': ['daemon/net/net_ofi', 'daemon/net/ofi_load'],
     'jansson.h': ['client/coll/choice/table', 'daemon/status/', 'launcher/motetctl/'],
     'ffi.h': ['client/fortran/closure'],

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "daemon/config.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/quota.h"
 #include "daemon/routing/node_name.h"
 #include "proto/frame.h"
 
@@ -43,6 +44,8 @@ struct seen {
 struct node {
     struct config config;
     struct jobs *jobs;
+    struct quota *quota;
+    uint64_t segment_bytes;
     struct seen seen;
     uint32_t here, there, home;
     bool home_reachable;
@@ -126,6 +129,12 @@ static void release(void *ctx, struct job *job)
 {
     (void)job;
     ((struct node *)ctx)->seen.n_released++;
+}
+
+static uint64_t segment_bytes(void *ctx, const struct job *job)
+{
+    (void)job;
+    return ((const struct node *)ctx)->segment_bytes;
 }
 
 static void detach_rank(void *ctx, struct job *job, uint32_t local, bool dead)
@@ -228,6 +237,7 @@ static const struct job_ops ops = {.send = send_mail,
                                    .changed = changed,
                                    .prepare = prepare,
                                    .release = release,
+                                   .segment_bytes = segment_bytes,
                                    .detach_rank = detach_rank,
                                    .detach_job = detach_job,
                                    .show_aborting = show_aborting,
@@ -346,7 +356,11 @@ static int set_up(void **state)
     n->home = node_name_id("home");
     n->home_reachable = true;
     n->now_ns = CLOCK_NS_PER_S;
-    struct jobs_setup setup = {.config = &n->config, .node_id = n->here, .ops = &ops, .ctx = n};
+    const struct quota_host host = {.n_files = 10000, .memory_bytes = 1 << 30, .own = 1};
+    n->quota = quota_new(&n->config, &host);
+    assert_non_null(n->quota);
+    struct jobs_setup setup = {
+        .config = &n->config, .quota = n->quota, .node_id = n->here, .ops = &ops, .ctx = n};
     n->jobs = jobs_new(&setup);
     assert_non_null(n->jobs);
     *state = n;
@@ -358,6 +372,10 @@ static int tear_down(void **state)
     struct node *n = *state;
 
     jobs_free(n->jobs);
+    /* Whatever happened: nothing stays charged. */
+    for (int kind = 0; kind < QUOTA_KINDS; kind++)
+        assert_int_equal(quota_used(n->quota, (enum quota_kind)kind, 1000), 0);
+    quota_free(n->quota);
     free(n);
     return 0;
 }
@@ -521,6 +539,32 @@ static void test_refused(void **state)
     assert_int_equal(n->seen.n_refused, 3);
     assert_non_null(strstr(n->seen.text, "shut down"));
     assert_null(jobs_find(n->jobs, JOB));
+}
+
+/* A user's ranks and memory are counted; a job that fills more than its user may have ends. */
+static void test_quota(void **state)
+{
+    struct node *n = *state;
+
+    n->config.user_ranks = N_LOCAL - 1;
+    launch_from(n, n->home);
+    assert_int_equal(n->seen.n_refused, 1);
+    assert_string_equal(n->seen.text, "node here: user 1000 has 0 ranks, 2 more are too many: "
+                                      "user_ranks = 1");
+    n->config.user_ranks = N_LOCAL;
+    n->config.user_segment_bytes = 1 << 20;
+    launch_from(n, n->home);
+    start(n);
+    assert_int_equal(quota_used(n->quota, QUOTA_RANKS, 1000), N_LOCAL);
+    assert_int_equal(quota_used(n->quota, QUOTA_JOBS, 1000), 1);
+    n->segment_bytes = 1 << 20;
+    jobs_tick(n->jobs, n->now_ns);
+    assert_int_equal(n->seen.n_aborts, 0);
+    n->segment_bytes++;
+    jobs_tick(n->jobs, n->now_ns);
+    assert_int_equal(n->seen.n_aborts, 1);
+    assert_non_null(strstr(n->seen.text, "user_segment_bytes = 1048576"));
+    assert_int_equal(quota_used(n->quota, QUOTA_SEGMENT, 1000), (1 << 20) + 1);
 }
 
 /* Who may be a rank: a process of the job's user or root with its key, once for each rank that is
@@ -711,6 +755,7 @@ int main(void)
         TEST(test_signals_before_start),
         TEST(test_end_before_launch),
         TEST(test_refused),
+        TEST(test_quota),
         TEST(test_attach),
         TEST(test_a_rank_vanishes),
         TEST(test_offences_and_aborts),

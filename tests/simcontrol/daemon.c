@@ -13,6 +13,7 @@
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_mail.h"
 #include "daemon/jobs/manager.h"
+#include "daemon/jobs/quota.h"
 #include "daemon/port/cmd.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/node_name.h"
@@ -31,6 +32,7 @@ struct daemon {
     struct forwarding *forwarding;
     struct manager *manager;
     struct jobs *jobs;
+    struct quota *quota;
     struct daemon_timer mesh_timer;
     uint64_t mail_due_ns;
     uint64_t drain_since_ns; /* 0: it does not */
@@ -336,8 +338,12 @@ void daemon_start(struct world *w, struct host *host)
                                         .ops = &daemon_cluster_ops,
                                         .ctx = d};
     d->cluster = cluster_new(&setup);
+    const struct quota_host quota = {.n_files = 100000, .memory_bytes = UINT64_MAX, .own = 0};
+    d->quota = quota_new(&d->config, &quota);
+    if (!d->quota)
+        abort();
     const struct jobs_setup jobs = {
-        .config = &d->config, .node_id = id, .ops = &ranks_ops, .ctx = d};
+        .config = &d->config, .quota = d->quota, .node_id = id, .ops = &ranks_ops, .ctx = d};
     d->jobs = jobs_new(&jobs);
     d->manager = manager_new(host->name, id, host->epoch, &mpiexec_ops, d);
     if (!d->cluster || !d->jobs || !d->manager)
@@ -355,6 +361,7 @@ static void daemon_end(struct world *w, struct host *host)
     mpiexec_daemon_ended(w, host);
     ranks_daemon_ended(w, host);
     jobs_free(d->jobs);
+    quota_free(d->quota);
     manager_free(d->manager);
     cluster_free(d->cluster);
     forwarding_free(d->forwarding);

@@ -304,6 +304,12 @@ static void ranks_on_rank_detached(struct world *w, void *object, uint64_t local
     jobs_on_rank_detached(daemon_jobs(part->host->daemon), part->job, (uint32_t)local);
 }
 
+static uint64_t ranks_segment_bytes(void *ctx, const struct job *job)
+{
+    (void)ctx, (void)job;
+    return 0;
+}
+
 static void ranks_detach_rank(void *ctx, struct job *job, uint32_t local, bool dead)
 {
     struct world *w = daemon_world(ctx);
@@ -474,6 +480,7 @@ const struct job_ops ranks_ops = {.send = ranks_send,
                                   .changed = ranks_changed,
                                   .prepare = ranks_prepare,
                                   .release = ranks_release,
+                                  .segment_bytes = ranks_segment_bytes,
                                   .detach_rank = ranks_detach_rank,
                                   .detach_job = ranks_detach_job,
                                   .show_aborting = ranks_show_aborting,
