@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fortran programs in the build folder: run.py COMPILER FOLDER-OF-THE-MODULES FOLDER-OF-LIBMPI LOCAL_RUN INCLUDE-FOLDER...
 
-Each program here is compiled, run with one and with three ranks of a node, and must end with "no errors" and nothing else. Each program in
+Each program here, the NAS Parallel Benchmarks in npb/ among them, is compiled, run on some ranks of a node, and must end with "no errors" and
+nothing else. Each program in
 wrong/ must be refused by the compiler, since the interfaces are explicit. Every function of the C library is looked for in the modules and
 in the library of Fortran, with its twin of the profiling interface and its large-count form."""
 import os
@@ -13,9 +14,15 @@ import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 COMPILE_S, RUN_S = 240, 60
-# name of a source: smallest number of ranks, C files that belong to it
-PROGRAMS = {'modern.f90': (2, []), 'header.f': (1, []), 'module_mpi.f90': (1, []), 'callbacks.f90': (1, []), 'windows.f90': (1, []),
-            'in_place.f': (1, []), 'kernels.f90': (1, []), 'interop.f90': (1, ['interop_c.c'])}
+RANDOM = ['npb/random_numbers.f90', 'npb/benchmark.f90']
+FLOW = ['npb/benchmark.f90', 'npb/flow.f90', 'npb/blocks.f90']
+# name of a source: numbers of ranks, files that belong to it (C, or the modules that it uses, in that order)
+PROGRAMS = {
+    'modern.f90': ([3], []), 'header.f': ([1, 3], []), 'module_mpi.f90': ([1, 3], []), 'callbacks.f90': ([1, 3], []),
+    'windows.f90': ([1, 3], []), 'in_place.f': ([1, 3], []), 'interop.f90': ([1, 3], ['interop_c.c']),
+    'npb/ep.f90': ([4], RANDOM), 'npb/ft.f90': ([4], RANDOM), 'npb/is.f90': ([1, 2, 4, 8], RANDOM), 'npb/cg.f90': ([1, 2, 4, 8], RANDOM),
+    'npb/mg.f90': ([1, 2, 4, 8], RANDOM), 'npb/lu.f90': ([1, 2, 4, 8], FLOW), 'npb/bt.f90': ([1, 4, 8, 9], FLOW),
+    'npb/sp.f90': ([1, 4, 8, 9], FLOW)}
 # What the standard gives no Fortran procedure: conversions of C, the tool interface, what MPI-3 took away.
 NOT_IN_FORTRAN = re.compile(r'MPI_(T_.*|.*_(toint|fromint|c2f|f2c)|Address|Errhandler_(create|get|set)'
                             r'|Type_(extent|hindexed|hvector|lb|struct|ub))$')
@@ -79,15 +86,18 @@ def names_program(module, functions, compile_words, work):
 
 def build(name, compile_words, cc, include, work):
     """(program or None, what the compiler said)"""
-    target, said = os.path.join(work, name + '.x'), ''
+    target, said = os.path.join(work, os.path.basename(name) + '.x'), ''
     before, after = compile_words
-    objects = []
+    modules, objects = [], []
     for part in PROGRAMS[name][1]:
+        if not part.endswith('.c'):
+            modules.append(os.path.join(HERE, part))
+            continue
         objects.append(os.path.join(work, part + '.o'))
         done = compile_c(cc, include, part, objects[-1])
         if done.returncode != 0:
             return None, done.stderr
-    done = compile_program((before, [*objects, *after]), os.path.join(HERE, name), target)
+    done = compile_program(([*before, *modules], [*objects, *after]), os.path.join(HERE, name), target)
     said = done.stderr
     return (target if done.returncode == 0 else None), said
 
@@ -112,13 +122,11 @@ def main():
         for module in ('mpi', 'mpi_f08'):
             done = names_program(module, functions, words, work)
             judge(done.returncode == 0, f'not in the module {module}', done.stderr)
-        for name, (fewest, _) in PROGRAMS.items():
+        for name, (numbers, _) in PROGRAMS.items():
             target, said = build(name, words, ['cc'], [*include, os.path.join(HERE, '..', '..', 'client', 'fortran')], work)
             judge(target is not None, f'{name} does not compile', said)
-            for ranks in ('1', '3') if target else ():
-                if int(ranks) < fewest:
-                    continue
-                ran = subprocess.run([local_run, ranks, target], capture_output=True, text=True, timeout=RUN_S, check=False, env=environment)
+            for ranks in numbers if target else ():
+                ran = subprocess.run([local_run, str(ranks), target], capture_output=True, text=True, timeout=RUN_S, check=False, env=environment)
                 judge(ran.returncode == 0 and ran.stdout.split() == ['no', 'errors'], f'{name} on {ranks} ranks (exit code {ran.returncode})',
                       ran.stdout + ran.stderr)
         for name in sorted(os.listdir(os.path.join(HERE, 'wrong'))):

@@ -48,6 +48,15 @@ def fingerprint(installation):
     return digest.hexdigest()[:12]
 
 
+def digest_of_folder(folder):
+    """Changes when a file of the folder does."""
+    digest = hashlib.sha256()
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), 'rb') as file:
+            digest.update(name.encode() + file.read())
+    return digest.hexdigest()[:12]
+
+
 def venv(path, *packages):
     stage.run([PYTHON, '-m', 'venv', path], timeout_s=120)
     stage.run([os.path.join(path, 'bin', 'pip'), 'install', '-q', *packages], timeout_s=FETCH_S)

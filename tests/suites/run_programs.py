@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds MPI programs of other people from the distribution's source packages with our mpicc, unchanged, and runs their tests.
+"""Builds MPI programs of other people from the distribution's source packages with our mpicc, unchanged, and runs their tests; the NAS
+Parallel Benchmarks are in this tree.
 
     tests/suites/run_programs.py                       everything: on one node, and over three networks with two gateways in a row
     tests/suites/run_programs.py --mpich               also the same binaries on MPICH's library, in turns: seconds, and results compared
     tests/suites/run_programs.py --places node --only hypre 'fftw3 *'
     tests/suites/run_programs.py --list
 
-tests/suites/programs.json says for each program which package it comes from, how it is built, which commands run it and what makes a run
-good. A row for each run; the exit code is 1 if a run was not good for a reason that the file does not name, or a program did not build.
+tests/suites/programs.json says for each program which package (or folder of this tree) it comes from, how it is built, which commands run
+it and what makes a run good. A row for each run; the exit code is 1 if a run was not good for a reason that the file does not name, or a
+program did not build.
 
 Works on the installation that MOTET_STAGE names (default build/stage); downloads and programs lie in MOTET_INPUTS (default build/inputs).
 Every run works in a folder of its own and has a deadline; what passes it is shown with its queues and ended.
@@ -37,7 +39,7 @@ BUILD_S = 3600
 DEADLINE_S = 300
 RANKS_OVER_NETWORKS = 4
 LONGEST_OUTPUT = 2000
-PROGRAM_KEYS = {'about', 'package', 'tree', 'needs', 'build', 'runs'}
+PROGRAM_KEYS = {'about', 'package', 'tree', 'folder', 'needs', 'build', 'runs'}
 RUN_KEYS = {'name', 'command', 'ranks', 'ranks_over_networks', 'files', 'good', 'bad', 'same', 'deadline_s', 'places', 'known'}
 
 
@@ -70,14 +72,17 @@ def built(installation, name, program):
     missing = [need for need in program.get('needs', []) if not (glob.glob(need) if '/' in need else shutil.which(need))]
     assert not missing, f'this machine lacks {" ".join(missing)}'
     environment = dict(os.environ, PATH=f'{os.path.join(installation.prefix, "bin")}:{os.environ["PATH"]}')
+    ours = 'folder' in program
+    source = os.path.join(stage.ROOT, program['folder']) if ours else None
 
     def build(path):
         tree = os.path.join(path, 'tree')
-        shutil.copytree(inputs.debian_source(program['package'], program['tree']), tree, symlinks=True)
+        shutil.copytree(source if ours else inputs.debian_source(program['package'], program['tree']), tree, symlinks=True)
         for command in program['build']:
             stage.run(['sh', '-c', command], BUILD_S, env=environment, cwd=tree)
 
-    return os.path.join(inputs.once(f'program-{name}-{inputs.fingerprint(installation)}', build), 'tree')
+    version = [inputs.fingerprint(installation), *([inputs.digest_of_folder(source)] if ours else [])]
+    return os.path.join(inputs.once('-'.join(['program', name, *version]), build), 'tree')
 
 
 # ---- a run ----
