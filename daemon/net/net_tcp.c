@@ -32,6 +32,10 @@
 #define ACTIVE_MAX 6u
 /* Polls without a byte after which a socket is not read without asking any more. */
 #define QUIET_POLLS 2000u
+/* Of several sockets those are read at every poll from which something came within so many, which
+ * is as long as an exchange of some packets takes; of the others one call tells as much as a read
+ * of each. */
+#define HOT_POLLS 64u
 /* Polls between two looks at all sockets while some are read without asking. */
 #define SKIP_POLLS 16u
 #define READY_MAX  16
@@ -251,6 +255,9 @@ static int tcp_send(struct net *net, uint32_t peer, uint32_t block, uint32_t len
             return (int)went;
         }
         c->sent_poll = net->n_polls;
+        /* The answer to bulk comes over the other stream. */
+        if (c->cls == WIRE_QUICK || list_empty(&c->active))
+            c->n_quiet = 0;
         tcp_conn_activate(net, c);
         if ((size_t)went == sizeof s->head + len)
             return NET_E_DONE;
@@ -292,6 +299,7 @@ static void tcp_read_conn(struct net *net, struct tcp_conn *c, struct tcp_events
     if (n < 0) {
         tcp_conn_fail(net, c, (int)n);
     } else if (n > 0 && c->proved) {
+        c->n_quiet = 0;
         tcp_conn_activate(net, c);
     } else if (++c->n_quiet > QUIET_POLLS) {
         tcp_conn_deactivate(net, c);
@@ -360,9 +368,21 @@ static void tcp_read_class(struct net *net, enum wire_class cls, struct tcp_even
         return;
     list_foreach_safe(it, &net->active) {
         struct tcp_conn *c = list_entry(it, struct tcp_conn, active);
-        if (c->cls == cls)
+        if (c->cls != cls)
+            continue;
+        if (net->n_active == 1 || c->n_quiet < HOT_POLLS)
             tcp_read_conn(net, c, events);
+        else if (net->n_cold++, ++c->n_quiet > QUIET_POLLS)
+            tcp_conn_deactivate(net, c);
     }
+}
+
+/* Is it time to look at all sockets? While some bring something the others can wait for a poll. */
+static bool tcp_look_is_due(struct net *net)
+{
+    if (net->n_active == 0 || net->n_active > ACTIVE_MAX || net->n_cold >= net->n_active)
+        return true;
+    return ++net->n_skipped >= (net->n_cold > 0 ? 2 : SKIP_POLLS);
 }
 
 static int tcp_poll(struct net *net, struct net_event *at, int max)
@@ -375,11 +395,12 @@ static int tcp_poll(struct net *net, struct net_event *at, int max)
         if (p->conn && p->conn->proved)
             tcp_peer_flush(net, p);
     }
+    net->n_cold = 0;
     events.max = max - BULK_EVENTS(max);
     tcp_read_class(net, WIRE_QUICK, &events);
     events.max = max;
     tcp_read_class(net, WIRE_BULK, &events);
-    if (net->n_active == 0 || net->n_active > ACTIVE_MAX || ++net->n_skipped >= SKIP_POLLS)
+    if (tcp_look_is_due(net))
         tcp_look_round(net, &events);
     list_foreach_safe(it, &net->graves) {
         list_remove(it);

@@ -144,6 +144,7 @@ struct net {
     uint64_t complained_ns, complained_of; /* for the log */
     uint64_t n_polls;
     uint64_t connect_ns;                   /* no peer is to be connected before */
+    uint32_t n_cold;                       /* active, and not read in this poll */
     uint32_t n_skipped;                    /* polls since the last look at all sockets */
     uint32_t done_head, done_tail, n_done; /* blocks whose sending is over, to be reported */
     struct tcp_stage stages[WIRE_CLASSES];

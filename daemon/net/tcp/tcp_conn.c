@@ -61,7 +61,6 @@ void tcp_conn_deactivate(struct net *net, struct tcp_conn *c)
 
 void tcp_conn_activate(struct net *net, struct tcp_conn *c)
 {
-    c->n_quiet = 0;
     if (!list_empty(&c->active) || c->dead)
         return;
     if (c->cls == WIRE_QUICK)
