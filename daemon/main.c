@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,9 @@
 
 #define DEFAULT_CONFIG MOTET_SYSCONFDIR "/motet/motetd.conf"
 
+/* With this the program begins anew; see begin_anew. */
+#define AFTER_EPOCH "after-epoch"
+
 static const char usage[] =
     "Usage: motetd [options]\n"
     "Runs the Motet daemon of this node in the foreground.\n\n"
@@ -40,7 +44,15 @@ static const char usage[] =
     "      --version        print the version and end\n"
     "  -h, --help           this text\n";
 
-enum { OPT_CHECK = 256, OPT_PRINT, OPT_PRIVATE, OPT_LIFELINE, OPT_PROVIDERS, OPT_VERSION };
+enum {
+    OPT_CHECK = 256,
+    OPT_PRINT,
+    OPT_PRIVATE,
+    OPT_LIFELINE,
+    OPT_AFTER_EPOCH,
+    OPT_PROVIDERS,
+    OPT_VERSION
+};
 
 static const struct option options[] = {{"config", required_argument, NULL, 'c'},
                                         {"check-config", no_argument, NULL, OPT_CHECK},
@@ -48,6 +60,7 @@ static const struct option options[] = {{"config", required_argument, NULL, 'c'}
                                         {"node", required_argument, NULL, 'n'},
                                         {"private", no_argument, NULL, OPT_PRIVATE},
                                         {"lifeline", required_argument, NULL, OPT_LIFELINE},
+                                        {AFTER_EPOCH, required_argument, NULL, OPT_AFTER_EPOCH},
                                         {"verbose", no_argument, NULL, 'v'},
                                         {"providers", no_argument, NULL, OPT_PROVIDERS},
                                         {"version", no_argument, NULL, OPT_VERSION},
@@ -59,6 +72,7 @@ struct arguments {
     bool check, print, private_mode;
     int lifeline_fd;
     int verbose;
+    struct node_again again;
 };
 
 static void report(void *ctx, const char *line)
@@ -107,6 +121,15 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_args)
                 return 3;
             }
             args.lifeline_fd = (int)fd;
+            break;
+        }
+        case OPT_AFTER_EPOCH: {
+            int end = 0;
+            if (sscanf(optarg, "%" SCNu32 ",%u%n", &args.again.epoch, &args.again.n, &end) != 2 ||
+                optarg[end] != '\0') {
+                fprintf(stderr, "motetd: --" AFTER_EPOCH " %s: expected NUMBER,NUMBER\n", optarg);
+                return 3;
+            }
             break;
         }
         case OPT_PROVIDERS:
@@ -193,6 +216,32 @@ static void raise_file_limit(void)
     }
 }
 
+/* This program in its own place, with the same arguments and a later epoch. Returns only if that
+ * fails. */
+static int begin_anew(int argc, char **argv, const struct node_again *again)
+{
+    static char option[] = "--" AFTER_EPOCH;
+    char numbers[40];
+    char **words = calloc((size_t)argc + 3, sizeof *words);
+    int n = 0;
+
+    if (!words)
+        return 1;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], option) == 0)
+            i++; /* the one of the last time, and its numbers */
+        else
+            words[n++] = argv[i];
+    }
+    snprintf(numbers, sizeof numbers, "%" PRIu32 ",%u", again->epoch, again->n);
+    words[n++] = option;
+    words[n] = numbers;
+    execv("/proc/self/exe", words);
+    log_error("cannot begin anew: %s", strerror(errno));
+    free(words);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments args;
@@ -234,6 +283,7 @@ int main(int argc, char **argv)
     signal(SIGCHLD, SIG_IGN);
     if (spawner_start(config.spawner, false, &start.spawner_pid, &start.spawner_fd) < 0)
         return 1;
+    start.again = args.again;
     if (node_new(&config, args.config_path, args.private_mode, args.lifeline_fd, &start, &node) < 0)
         return 1;
     if (args.private_mode) {
@@ -243,7 +293,10 @@ int main(int argc, char **argv)
     log_notice("node %s (%08x) epoch %u runs, %d channels", node->config.name, node->id,
                node->epoch, node->config.n_channels);
     rc = node_run(node);
+    bool again = node_again(node, &args.again);
     node_free(node);
+    if (again)
+        return begin_anew(argc, argv, &args.again);
     log_notice("ended");
     return rc;
 }

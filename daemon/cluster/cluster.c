@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/cluster/link_state.h"
 #include "daemon/cluster/mail.h"
@@ -15,8 +14,6 @@
 #include "daemon/routing/graph.h"
 #include "daemon/routing/topology.h"
 #include "proto/control.pb-c.h"
-
-#define COMPLAIN_NS (30 * CLOCK_NS_PER_S)
 
 struct cluster {
     struct cluster_setup setup;
@@ -30,7 +27,6 @@ struct cluster {
     uint64_t sequence;
     struct graph graph;
     struct route *routes; /* graph.n_nodes of them */
-    uint64_t complained_ns;
     struct deaths deaths;
 };
 
@@ -157,12 +153,7 @@ static int cluster_on_link_state(void *ctx, struct mesh_link *from, const uint8_
         cluster_send_state(from, n->state);
         return 0;
     case TOPOLOGY_E_OURSELVES:
-        if (now_ns - c->complained_ns > COMPLAIN_NS || c->complained_ns == 0) {
-            c->complained_ns = now_ns;
-            log_error("another node has the name %s, or this host's clock went back: the cluster "
-                      "ignores one of the two",
-                      c->setup.config->name);
-        }
+        c->setup.ops->outlived(c->setup.ctx, change.epoch, now_ns);
         return 0;
     case TOPOLOGY_E_FULL:
         log_warn("more than %u nodes (max_nodes), ignoring one",

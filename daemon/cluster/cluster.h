@@ -42,6 +42,10 @@ struct cluster_ops {
     /* A daemon that this node never lost had given it up for a while: what it kept of this node is
      * gone. */
     void (*given_up)(void *ctx, uint32_t node_id, uint64_t now_ns);
+    /* Others know an incarnation of this node, or another node of its name, that counts for a later
+     * one than this: as long as this daemon is not later than that epoch, they ignore what it says.
+     * Not to be freed before this returns. */
+    void (*outlived)(void *ctx, uint32_t epoch, uint64_t now_ns);
     /* Whether this node has to do with a job that spans nodes. */
     bool (*busy)(void *ctx);
 };

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "daemon/routing/epoch.h"
 #include "proto/control.pb-c.h"
 #include "proto/frame.h"
 
@@ -144,12 +145,6 @@ static void peer_set_epoch(struct mail_peer *p, uint32_t epoch)
     }
     p->expected = 1;
     p->epoch = epoch;
-}
-
-/* Serial numbers (RFC 1982 in spirit): a is a later incarnation than b. */
-static bool epoch_newer(uint32_t a, uint32_t b)
-{
-    return (int32_t)(a - b) > 0;
 }
 
 static int transmit(struct mail *m, struct mail_peer *p, const struct letter *l)

@@ -34,6 +34,12 @@
 /* After the drain limit jobs are ended; what has not ended by then goes with the daemon. */
 #define END_LIMIT_NS (5 * CLOCK_NS_PER_S)
 
+/* A daemon that is outlived within this time after its start, again and again, is so by one that
+ * lives. */
+#define AGAIN_YOUNG_NS    (60 * CLOCK_NS_PER_S)
+#define MAX_AGAIN         4u
+#define COMPLAIN_EVERY_NS (30 * CLOCK_NS_PER_S)
+
 struct control {
     struct event *mail, *update, *tick, *lifeline, *signals[3];
     uint64_t shutdown_ns; /* when the daemon was told to end */
@@ -102,6 +108,34 @@ static void control_given_up(void *ctx, uint32_t node_id, uint64_t now_ns)
     jobs_on_given_up(node->jobs, node_id, now_ns);
 }
 
+/* The program begins anew with a later epoch: nothing of this incarnation, numbers, keys and flows,
+ * may be mistaken for the next one's. A daemon's own past cannot do that again and again; another
+ * node of the same name can, and one of the two has to give in, or both would go on for ever. */
+static void control_outlived(void *ctx, uint32_t epoch, uint64_t now_ns)
+{
+    struct node *node = ctx;
+    bool young = now_ns - node->started_ns < AGAIN_YOUNG_NS;
+
+    if (node->outlived)
+        return;
+    node->yields |= young && node->again.n >= MAX_AGAIN;
+    if (node->yields) {
+        if (node->complained_ns == 0 || now_ns - node->complained_ns > COMPLAIN_EVERY_NS)
+            log_error("another node has the name %s too, and the cluster ignores this one; names "
+                      "must be unique",
+                      node->config.name);
+        node->complained_ns = now_ns;
+        return;
+    }
+    log_notice(
+        "the cluster knows epoch %u of this node, which is later than %u: its clock was ahead "
+        "once or has been set back; beginning anew with a later one, %u jobs here end",
+        epoch, node->epoch, jobs_count(node->jobs));
+    node->again = (struct node_again){.epoch = epoch, .n = young ? node->again.n + 1 : 1};
+    node->outlived = true;
+    event_base_loopbreak(node->base);
+}
+
 /* Whether this node has to do with a job that spans nodes. */
 static bool control_busy(void *ctx)
 {
@@ -115,6 +149,7 @@ static const struct cluster_ops control_cluster_ops = {.want_update = control_wa
                                                        .deliver = control_deliver,
                                                        .node_lost = control_node_lost,
                                                        .given_up = control_given_up,
+                                                       .outlived = control_outlived,
                                                        .busy = control_busy};
 
 /* ---- channels ---- */

@@ -26,20 +26,23 @@
 #include "daemon/jobs/manager.h"
 #include "daemon/jobs/quota.h"
 #include "daemon/jobs/spawner.h"
+#include "daemon/routing/epoch.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/node_name.h"
 #include "daemon/status/status.h"
 
-/* A number that grows with every start, in tenths of a second since 2020: peers tell incarnations
- * by it. Never 0. */
-static uint32_t node_new_epoch(void)
+/* The clock's guess, in hundredths of a second: one epoch per start, and years until they go round.
+ * Later than the one that `again` names. */
+static uint32_t node_new_epoch(const struct node_again *again)
 {
     struct timespec ts;
 
     clock_gettime(CLOCK_REALTIME, &ts);
     uint32_t epoch =
-        (uint32_t)(((uint64_t)ts.tv_sec - 1577836800u) * 10 + (uint64_t)ts.tv_nsec / 100000000);
-    return epoch ? epoch : 1;
+        epoch_after((uint32_t)((uint64_t)ts.tv_sec * 100 + (uint64_t)ts.tv_nsec / 10000000));
+    if (again->epoch != 0 && !epoch_newer(epoch, again->epoch))
+        epoch = epoch_after(again->epoch);
+    return epoch;
 }
 
 /* `path` is the configured one; a socket from systemd replaces it by its own, since ranks are told
@@ -158,7 +161,8 @@ int node_new(const struct config *config, const char *config_path, bool private_
     node->private_mode = private_mode;
     node->lifeline_fd = lifeline_fd;
     node->id = node_name_id(node->config.name);
-    node->epoch = node_new_epoch();
+    node->again = start->again;
+    node->epoch = node_new_epoch(&start->again);
     node->started_ns = clock_now_ns();
     node->fenced = node->config.fenced || thread_barrier_register() < 0;
     if (node->id == 0) {
@@ -224,6 +228,15 @@ void node_free(struct node *node)
     if (node->base)
         event_base_free(node->base);
     free(node);
+}
+
+bool node_again(struct node *node, struct node_again *ret_again)
+{
+    if (!node->outlived)
+        return false;
+    service_keep_sockets(node->service);
+    *ret_again = node->again;
+    return true;
 }
 
 int node_run(struct node *node)

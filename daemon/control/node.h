@@ -30,6 +30,13 @@ struct service;
 struct spawner;
 struct status;
 
+/* A daemon that ended since a later incarnation of its node was known: the next one is to be later
+ * than that. */
+struct node_again {
+    uint32_t epoch; /* of the other one; 0: none */
+    unsigned n;     /* times that this has happened in a row */
+};
+
 struct node {
     struct config config;
     const char *config_path; /* NULL: none */
@@ -57,16 +64,25 @@ struct node {
     struct control *control;
     struct quota *quota;
     bool socket_activated; /* the sockets belong to systemd */
+
+    /* Incarnations that others take for later ones than this: see node_again. */
+    struct node_again again;
+    bool outlived, yields;
+    uint64_t complained_ns;
 };
 
 /* What was started before the node exists: the spawner. */
 struct node_start {
     pid_t spawner_pid;
     int spawner_fd;
+    struct node_again again;
 };
 /* Builds everything; config is copied. 0 or negative errno, logged. */
 int node_new(const struct config *config, const char *config_path, bool private_mode,
              int lifeline_fd, const struct node_start *start, struct node **ret_node);
 void node_free(struct node *node);
+/* It ended so that the program is started anew, in the same process, with *ret_again and the
+ * sockets that systemd gave it, which stay open. To be asked before node_free. */
+bool node_again(struct node *node, struct node_again *ret_again);
 /* Runs until told to stop. Returns the exit code. */
 int node_run(struct node *node);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon/control/service.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 struct service {
     struct node *node;
     bool ready, stopping, stuck;
+    bool keeps;           /* its sockets stay open when it goes */
     uint64_t watchdog_ns; /* 0: none wanted */
     uint64_t fed_ns, moved_ns;
     int n_sockets;
@@ -44,7 +46,8 @@ struct service *service_new(struct node *node)
     s->node = node;
     if (sd_watchdog_enabled(0, &usec) > 0)
         s->watchdog_ns = usec * CLOCK_NS_PER_US;
-    int n = sd_listen_fds_with_names(1, &names);
+    /* Left in the environment, for this process may begin anew. */
+    int n = sd_listen_fds_with_names(0, &names);
     for (int i = 0; i < n; i++) {
         if (s->n_sockets < MAX_SOCKETS &&
             sd_is_socket(SD_LISTEN_FDS_START + i, AF_UNIX, SOCK_STREAM, 1) > 0) {
@@ -67,7 +70,7 @@ void service_free(struct service *s)
     if (!s)
         return;
     for (int i = 0; i < s->n_sockets; i++) {
-        if (s->fds[i] >= 0)
+        if (!s->keeps)
             close(s->fds[i]);
         free(s->names[i]);
     }
@@ -77,13 +80,17 @@ void service_free(struct service *s)
 int service_socket(struct service *s, const char *name)
 {
     for (int i = 0; i < s->n_sockets; i++) {
-        if (s->fds[i] >= 0 && strcmp(s->names[i], name) == 0) {
-            int fd = s->fds[i];
-            s->fds[i] = -1;
-            return fd;
-        }
+        if (strcmp(s->names[i], name) == 0)
+            return fcntl(s->fds[i], F_DUPFD_CLOEXEC, SD_LISTEN_FDS_START + MAX_SOCKETS);
     }
     return -1;
+}
+
+void service_keep_sockets(struct service *s)
+{
+    s->keeps = true;
+    for (int i = 0; i < s->n_sockets; i++)
+        fcntl(s->fds[i], F_SETFD, 0);
 }
 
 static void tell_status(struct service *s)

@@ -15,9 +15,12 @@ struct service;
 struct service *service_new(struct node *node);
 void service_free(struct service *s);
 
-/* The listening Unix socket of this name (FileDescriptorName=) that systemd passed, or -1. It is
- * handed out once. */
+/* A descriptor, the caller's, of the listening Unix socket of this name (FileDescriptorName=) that
+ * systemd passed, or -1. */
 int service_socket(struct service *s, const char *name);
+/* What systemd passed stays open when this is freed, for the program that takes the place of this
+ * one. */
+void service_keep_sockets(struct service *s);
 /* Once a second: tells that the daemon is ready once every channel thread has moved, how it is, and
  * that it lives: the watchdog is only fed when every channel thread moved since the last time. */
 void service_tick(struct service *s, uint64_t now_ns);

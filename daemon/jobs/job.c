@@ -12,6 +12,7 @@
 #include "daemon/config.h"
 #include "daemon/jobs/job_tables.h"
 #include "daemon/jobs/quota.h"
+#include "daemon/routing/epoch.h"
 #include "proto/binding.h"
 
 /* A rank whose connection ended must be seen to exit within this time. */
@@ -283,7 +284,7 @@ static bool jobs_launch_is_void(const struct jobs *jobs, const Motet__Launch *la
         return false;
     uint32_t home = ops->epoch(jobs->setup.ctx, launch->home_node),
              own = ops->epoch(jobs->setup.ctx, jobs->setup.node_id);
-    if (launch->has_home_epoch && home != 0 && (int32_t)(home - launch->home_epoch) > 0)
+    if (launch->has_home_epoch && home != 0 && epoch_newer(home, launch->home_epoch))
         return true;
     for (size_t i = 0; i < launch->n_placements; i++) {
         const Motet__Placement *pl = launch->placements[i];

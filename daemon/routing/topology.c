@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/routing/epoch.h"
 #include "daemon/routing/node_name.h"
 #include "proto/hop.h"
 
@@ -115,12 +116,11 @@ static bool topology_state_valid(const Motet__LinkState *s)
     return true;
 }
 
-/* Negative, 0, positive: a is older than, the same as, newer than b. Epochs are serial numbers:
- * they may wrap. */
+/* Negative, 0, positive: a is older than, the same as, newer than b. */
 static int topology_state_compare(const Motet__LinkState *a, const Motet__LinkState *b)
 {
     if (a->epoch != b->epoch)
-        return (int32_t)(a->epoch - b->epoch) < 0 ? -1 : 1;
+        return epoch_newer(a->epoch, b->epoch) ? 1 : -1;
     return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
 }
 
@@ -167,10 +167,12 @@ static int topology_apply_checked(struct topology *t, Motet__LinkState *state,
     struct topology_node *n = topology_find(t, state->node_id);
 
     if (state->node_id == t->own_id) {
-        if (state->epoch == t->own_epoch || !n)
+        if (!n)
             return TOPOLOGY_E_KNOWN;
-        return topology_state_compare(state, n->state) > 0 ? TOPOLOGY_E_OURSELVES
-                                                           : TOPOLOGY_E_OLDER;
+        int order = topology_state_compare(state, n->state);
+        if (order > 0)
+            return TOPOLOGY_E_OURSELVES;
+        return order == 0 || state->epoch == t->own_epoch ? TOPOLOGY_E_KNOWN : TOPOLOGY_E_OLDER;
     }
     if (!n) {
         if (HASH_COUNT(t->nodes) >= t->max_nodes)
@@ -188,7 +190,7 @@ static int topology_apply_checked(struct topology *t, Motet__LinkState *state,
 
 int topology_apply(struct topology *t, Motet__LinkState *state, struct topology_change *ret_change)
 {
-    *ret_change = (struct topology_change){.graph = true};
+    *ret_change = (struct topology_change){.graph = true, .epoch = state->epoch};
     int rc = topology_state_valid(state) ? topology_apply_checked(t, state, ret_change) : -EINVAL;
     if (rc != 0)
         motet__link_state__free_unpacked(state, NULL);

@@ -43,12 +43,14 @@ enum {
     TOPOLOGY_E_KNOWN = 1, /* nothing new */
     TOPOLOGY_E_OLDER = 2, /* ours is newer: send it back */
     TOPOLOGY_E_OURSELVES =
-        3, /* somebody has our name and is newer, or our own past is newer than we are */
+        3, /* an incarnation of this node that counts for a later one: our own past, with a number
+              that a clock or somebody else gave it, or another node of our name */
     TOPOLOGY_E_FULL = 4,
 };
 /* What a new link state brings. */
 struct topology_change {
     bool restarted; /* the node has another epoch than before */
+    uint32_t epoch; /* of the incarnation that it is about, also where a condition is returned */
     bool graph; /* routes may change: its links, or whether it forwards; else only what it says of
                    itself */
 };

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "daemon/routing/death.h"
+#include "daemon/routing/epoch.h"
 #include "daemon/routing/graph.h"
 #include "daemon/routing/node_name.h"
 #include "daemon/routing/topology.h"
@@ -78,6 +79,23 @@ static void test_newest_wins(void **state)
     topology_free(t);
 }
 
+/* Of two incarnations one is the later one, however far apart they are, and there always is a next
+ * one. */
+static void test_epochs(void **state)
+{
+    static const uint32_t some[] = {1,         2, 3, EPOCH_HALF - 1, EPOCH_HALF, EPOCH_HALF + 1,
+                                    UINT32_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        assert_false(epoch_newer(some[i], some[i]));
+        assert_true(epoch_newer(epoch_after(some[i]), some[i]));
+        assert_int_not_equal(epoch_after(some[i]), 0);
+        for (size_t k = 0; k < i; k++)
+            assert_int_not_equal(epoch_newer(some[i], some[k]), epoch_newer(some[k], some[i]));
+    }
+}
+
 static void test_ourselves(void **state)
 {
     struct topology *t = topology_new(node_name_id("me"), 10, 100);
@@ -85,9 +103,13 @@ static void test_ourselves(void **state)
 
     (void)state;
     assert_int_equal(topology_set_own(t, make("me", 10, 1), &change), 0);
-    assert_int_equal(topology_apply(t, make("me", 10, 7), &change), TOPOLOGY_E_KNOWN);
+    assert_int_equal(topology_apply(t, make("me", 10, 1), &change), TOPOLOGY_E_KNOWN);
     assert_int_equal(topology_apply(t, make("me", 9, 7), &change), TOPOLOGY_E_OLDER);
     assert_int_equal(topology_apply(t, make("me", 11, 7), &change), TOPOLOGY_E_OURSELVES);
+    assert_int_equal(change.epoch, 11);
+    /* The same number, by a clock that was set back to the very same moment. */
+    assert_int_equal(topology_apply(t, make("me", 10, 7), &change), TOPOLOGY_E_OURSELVES);
+    assert_int_equal(change.epoch, 10);
     assert_int_equal(topology_find(t, node_name_id("me"))->state->epoch, 10);
     topology_free(t);
 }
@@ -206,8 +228,9 @@ static void test_death_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_newest_wins), cmocka_unit_test(test_ourselves),
-        cmocka_unit_test(test_rubbish),     cmocka_unit_test(test_graph),
-        cmocka_unit_test(test_faulty_link), cmocka_unit_test(test_death_told)};
+        cmocka_unit_test(test_newest_wins), cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_ourselves),   cmocka_unit_test(test_rubbish),
+        cmocka_unit_test(test_graph),       cmocka_unit_test(test_faulty_link),
+        cmocka_unit_test(test_death_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "daemon/jobs/manager.h"
 #include "daemon/jobs/quota.h"
 #include "daemon/port/cmd.h"
+#include "daemon/routing/epoch.h"
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/node_name.h"
 #include "daemon/routing/topology.h"
@@ -187,11 +188,30 @@ static bool daemon_busy(void *ctx)
     return jobs_networked(d->jobs) || manager_networked(d->manager);
 }
 
+static void daemon_begin_anew(struct world *w, void *object, uint64_t epoch)
+{
+    struct host *host = object;
+
+    daemon_end(w, host);
+    host->after_epoch = (uint32_t)epoch;
+    daemon_start(w, host);
+}
+
+static void daemon_outlived(void *ctx, uint32_t epoch, uint64_t now_ns)
+{
+    struct daemon *d = ctx;
+
+    (void)now_ns;
+    world_say(d->world, "%s is outlived by epoch %u", d->host->name, epoch);
+    world_after(d->world, 1, d->host, daemon_begin_anew, d->host, epoch);
+}
+
 static const struct cluster_ops daemon_cluster_ops = {.want_update = daemon_want_update,
                                                       .want_mail = daemon_want_mail,
                                                       .deliver = daemon_deliver,
                                                       .node_lost = daemon_node_lost,
                                                       .given_up = daemon_given_up,
+                                                      .outlived = daemon_outlived,
                                                       .busy = daemon_busy};
 
 /* ---- channels: only what the cluster tells them is of interest here ---- */
@@ -307,6 +327,21 @@ static void daemon_configure(struct daemon *d)
     }
 }
 
+/* What the host's clock says, which somebody has set at every fourth start: ahead, and so back at
+ * the next one. */
+static uint32_t daemon_epoch(struct world *w, struct host *host)
+{
+    uint32_t epoch = epoch_after(1000000 + (uint32_t)(w->now_ns / (10 * CLOCK_NS_PER_MS)));
+    uint32_t after = host->after_epoch;
+
+    if (world_chance(w, 25))
+        epoch += (uint32_t)world_draw(w, world_chance(w, 50) ? 1000 : EPOCH_HALF / 2);
+    if (world_chance(w, 5))
+        epoch = host->epoch ? host->epoch : epoch; /* the very same moment */
+    host->after_epoch = 0;
+    return after && !epoch_newer(epoch, after) ? epoch_after(after) : epoch;
+}
+
 void daemon_start(struct world *w, struct host *host)
 {
     struct daemon *d = calloc(1, sizeof *d);
@@ -314,7 +349,8 @@ void daemon_start(struct world *w, struct host *host)
     if (!d)
         abort();
     host->incarnation++;
-    host->epoch++;
+    host->n_starts++;
+    host->epoch = daemon_epoch(w, host);
     host->daemon = d;
     d->world = w;
     d->host = host;

@@ -59,7 +59,6 @@ static void build(struct world *w, uint32_t n_hosts)
         h->idx = i;
         h->powered = true;
         snprintf(h->name, sizeof h->name, "n%u", i);
-        h->epoch = 100;
         h->probes = calloc(MAX_NODES, sizeof *h->probes);
         if (!h->probes)
             abort();

@@ -22,7 +22,7 @@
 
 struct probe_body {
     uint64_t number;
-    uint32_t from_epoch, padding;
+    uint32_t from_start, padding;
 };
 
 static uint32_t id_of(const struct host *host)
@@ -44,7 +44,7 @@ void truth_probe(struct world *w, struct host *from, struct host *to)
 {
     struct cluster *c = daemon_cluster(from->daemon);
     struct probe *p = &from->probes[to->idx];
-    struct probe_body body = {.number = p->sent + 1, .from_epoch = from->epoch};
+    struct probe_body body = {.number = p->sent + 1, .from_start = from->n_starts};
 
     if (from == to || !topology_find(cluster_topology(c), id_of(to)))
         return;
@@ -63,17 +63,17 @@ void truth_on_probe(struct world *w, struct host *at, uint32_t src_node, const u
         world_fail(w, "%s: mail came in broken", at->name);
     memcpy(&b, body, sizeof b);
     struct probe *p = &at->probes[from->idx];
-    if (p->from_epoch != b.from_epoch) {
-        if (b.from_epoch < p->from_epoch)
+    if (p->from_start != b.from_start) {
+        if (b.from_start < p->from_start)
             world_fail(w, "%s: mail of a past incarnation of %s", at->name, from->name);
-        p->from_epoch = b.from_epoch;
+        p->from_start = b.from_start;
         p->received = 0;
     }
     if (b.number <= p->received)
         world_fail(w, "%s: mail %llu of %s came after %llu", at->name, (unsigned long long)b.number,
                    from->name, (unsigned long long)p->received);
     /* A gap is what its sender was told of. */
-    if (b.number != p->received + 1 && from->daemon && from->epoch == b.from_epoch &&
+    if (b.number != p->received + 1 && from->daemon && from->n_starts == b.from_start &&
         from->probes[at->idx].lost_at < b.number - 1)
         world_fail(
             w, "%s: mail %llu of %s came after %llu, and nobody said that the others are lost",
@@ -94,7 +94,7 @@ static void check_mail(struct world *w, const struct host *from, const struct ho
 {
     const struct probe *p = &from->probes[to->idx];
 
-    if (p->sent > p->lost_at && (to->probes[from->idx].from_epoch != from->epoch ||
+    if (p->sent > p->lost_at && (to->probes[from->idx].from_start != from->n_starts ||
                                  to->probes[from->idx].received != p->sent))
         world_fail(w, "%s sent %llu probes to %s, which got %llu", from->name,
                    (unsigned long long)p->sent, to->name,

@@ -52,6 +52,8 @@ struct host {
     uint64_t stalled_ns;  /* its daemon does nothing until then */
     uint32_t incarnation; /* counts starts and ends of the daemon */
     uint32_t epoch;
+    uint32_t after_epoch;  /* the next one is to be later; 0: whatever its clock says */
+    uint32_t n_starts;     /* what its epochs ought to say, whatever the clock does */
     struct daemon *daemon; /* NULL: none runs */
     uint32_t n_channels;
     uint32_t networks[CONFIG_MAX_CHANNELS];
@@ -65,7 +67,7 @@ struct host {
 struct probe {
     uint64_t sent, received;
     uint64_t lost_at;    /* everything sent up to this number may be missing */
-    uint32_t from_epoch; /* of what was received */
+    uint32_t from_start; /* of what was received */
 };
 
 struct network {
