@@ -9,188 +9,31 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/near.h"
+#include "daemon/config_seed.h"
+#include "daemon/config_table.h"
 #include "daemon/seal/seal.h"
-#include "proto/hop.h"
 #include "proto/segment.h"
 
-enum config_type { TYPE_NAME, TYPE_TEXT, TYPE_COUNT, TYPE_SIZE, TYPE_TIME, TYPE_CHOICE, TYPE_MODE };
-
-struct config_choice {
-    const char *word;
-    uint64_t value;
+/* A [channel NAME] that this file has opened. */
+struct config_section {
+    char name[64];
+    int line;
 };
-
-static const struct config_choice log_levels[] = {{"error", LOG_ERROR},   {"warn", LOG_WARN},
-                                                  {"notice", LOG_NOTICE}, {"info", LOG_INFO},
-                                                  {"debug", LOG_DEBUG},   {0}};
-static const struct config_choice wait_modes[] = {
-    {"adaptive", WAIT_ADAPTIVE}, {"spin", WAIT_SPIN}, {"event", WAIT_EVENT}, {0}};
-static const struct config_choice channel_wait_modes[] = {{"inherit", CONFIG_WAIT_INHERIT},
-                                                          {"adaptive", WAIT_ADAPTIVE},
-                                                          {"spin", WAIT_SPIN},
-                                                          {"event", WAIT_EVENT},
-                                                          {0}};
-static const struct config_choice protect_modes[] = {
-    {"none", SEAL_NONE}, {"integrity", SEAL_INTEGRITY}, {"encrypt", SEAL_ENCRYPT}, {0}};
-static const struct config_choice yes_no[] = {{"yes", 1}, {"no", 0}, {0}};
-
-struct config_entry {
-    const char *section, *key;
-    enum config_type type;
-    size_t offset, size; /* place in struct config or struct config_channel; size of a text */
-    const char *initial;
-    uint64_t min, max;
-    const struct config_choice *choices;
-    bool reloadable;
-    const char *help;
-};
-
-#define TEXT(field)   offsetof(struct config, field), sizeof(((struct config *)0)->field)
-#define NUMBER(field) offsetof(struct config, field), 0
-#define CHANNEL_TEXT(field)                                                                        \
-    offsetof(struct config_channel, field), sizeof(((struct config_channel *)0)->field)
-#define CHANNEL_NUMBER(field) offsetof(struct config_channel, field), 0
-
-#define MS  1000000ull
-#define SEC 1000000000ull
-#define KIB 1024ull
-#define MIB (1024ull * 1024)
-
-/* The one list of settings. */
-static const struct config_entry entries[] = {
-    {"node", "name", TYPE_NAME, TEXT(name), "", 0, 0, NULL, false,
-     "Name of this node, unique in the cluster. Empty: the host name up to the first dot."},
-    {"node", "key_file", TYPE_TEXT, TEXT(key_file), "", 0, 0, NULL, false,
-     "File with the cluster key, the same on all nodes: 32 to 1024 bytes, readable by the daemon's "
-     "user only. "
-     "Needed as soon as there is a channel."},
-    {"node", "runtime_dir", TYPE_TEXT, TEXT(runtime_dir), "", 0, 0, NULL, false,
-     "Directory of the sockets. Empty: /run/motet for root, else $XDG_RUNTIME_DIR/motet."},
-    {"node", "client_socket", TYPE_TEXT, TEXT(client_socket), "", 0, 0, NULL, false,
-     "Socket for mpiexec and ranks; a leading @ means the abstract name space. Empty: client.sock "
-     "in runtime_dir."},
-    {"node", "status_socket", TYPE_TEXT, TEXT(status_socket), "", 0, 0, NULL, false,
-     "Socket for motetctl. Empty: status.sock in runtime_dir."},
-    {"node", "client_mode", TYPE_MODE, NUMBER(client_mode), "0666", 0, 0777, NULL, false,
-     "Permissions of both sockets: who may start jobs here and ask. Ranks always run as the user "
-     "who started the job."},
-    {"node", "spawner", TYPE_TEXT, TEXT(spawner), "", 0, 0, NULL, false,
-     "Program that forks the ranks. Empty: the installed one, or $MOTET_SPAWNER."},
-    {"node", "log_level", TYPE_CHOICE, NUMBER(log_level), "notice", 0, 0, log_levels, true,
-     "Lines less important than this are not logged."},
-    {"node", "fenced", TYPE_CHOICE, NUMBER(fenced), "no", 0, 0, yes_no, false,
-     "yes: make all processes use full fences even where membarrier(2) works, for containers that "
-     "forbid the call."},
-
-    {"mesh", "heartbeat", TYPE_TIME, NUMBER(heartbeat_ns), "200ms", 10 * MS, 10 * SEC, NULL, true,
-     "How often a neighbour is asked for a sign of life on each network."},
-    {"mesh", "dead_after", TYPE_TIME, NUMBER(dead_after_ns), "1s", 50 * MS, 60 * SEC, NULL, true,
-     "A link that was silent for so long is dead; its traffic takes another way."},
-    {"mesh", "idle_heartbeat", TYPE_TIME, NUMBER(idle_heartbeat_ns), "1s", 10 * MS, 60 * SEC, NULL,
-     true,
-     "Instead of heartbeat while no job in the cluster has ranks on several nodes; then a link is "
-     "dead after three of these. The "
-     "longer of the two counts."},
-    {"mesh", "unreachable_after", TYPE_TIME, NUMBER(unreachable_after_ns), "10s", 100 * MS,
-     3600 * SEC, NULL, true,
-     "A node without any way to it for so long is given up: jobs with ranks there end. One whose "
-     "host says that no daemon runs there any "
-     "more is given up at once."},
-    {"mesh", "handshake", TYPE_TIME, NUMBER(handshake_ns), "5s", 100 * MS, 60 * SEC, NULL, true,
-     "A connection that has not proved the cluster key by then is closed."},
-    {"mesh", "reconnect", TYPE_TIME, NUMBER(reconnect_ns), "500ms", 50 * MS, 60 * SEC, NULL, true,
-     "Pause between attempts to connect to a node that does not answer."},
-    {"mesh", "max_nodes", TYPE_COUNT, NUMBER(max_nodes), "4096", 1, HOP_MAX_NODES, NULL, false,
-     "Most nodes this daemon keeps in its tables."},
-
-    {"transport", "packet_bytes", TYPE_SIZE, NUMBER(packet_bytes), "16KiB", 1 * KIB, 256 * KIB,
-     NULL, false,
-     "Largest payload of a packet, a multiple of 64; equal on all nodes of a cluster."},
-    {"transport", "blocks_per_channel", TYPE_COUNT, NUMBER(blocks_per_channel), "2048", 64, 65536,
-     NULL, false, "Packet buffers of each channel, taken at start."},
-    {"transport", "relay_queue", TYPE_COUNT, NUMBER(relay_queue), "512", 16, 65536, NULL, false,
-     "Most packets waiting for one neighbour on one channel; beyond it a gateway drops and the "
-     "sender sends again."},
-    {"transport", "rank_hold_bytes", TYPE_SIZE, NUMBER(rank_hold_bytes), "16MiB", 64 * KIB,
-     1024 * MIB, NULL, false, "Most bytes kept for a rank that does not take its messages."},
-    {"transport", "wait_mode", TYPE_CHOICE, NUMBER(wait_mode), "adaptive", 0, 0, wait_modes, true,
-     "How channel threads wait: adaptive (spin, yield, sleep), spin (never sleeps), event (sleeps "
-     "at once)."},
-    {"transport", "sleep_after", TYPE_TIME, NUMBER(sleep_after_ns), "200us", 0, 10 * SEC, NULL,
-     false, "A channel thread in adaptive mode sleeps after so long without work."},
-
-    {"jobs", "max_jobs", TYPE_COUNT, NUMBER(max_jobs), "256", 1, 4096, NULL, true,
-     "Most jobs at one time on this node."},
-    {"jobs", "max_ranks", TYPE_COUNT, NUMBER(max_ranks), "16384", 1, 1000000, NULL, true,
-     "Most ranks at one time on this node."},
-    {"jobs", "max_clients", TYPE_COUNT, NUMBER(max_clients), "4096", 8, 65536, NULL, true,
-     "Most connections to the client socket, those of ranks not counted, and to the status socket, "
-     "each; at most a half and an eighth of the files that the daemon may open."},
-    {"jobs", "user_jobs", TYPE_COUNT, NUMBER(user_jobs), "128", 1, 4096, NULL, true,
-     "Most jobs of one user at one time on this node. This and the following limits are for every "
-     "user but root and the daemon's own; and nobody has more than half of what other users leave "
-     "of a total."},
-    {"jobs", "user_ranks", TYPE_COUNT, NUMBER(user_ranks), "4096", 1, 1000000, NULL, true,
-     "Most ranks of one user at one time on this node."},
-    {"jobs", "user_connections", TYPE_COUNT, NUMBER(user_connections), "1024", 1, 65536, NULL, true,
-     "Most connections of one user to the client socket, those of ranks not counted, and to the "
-     "status socket, each."},
-    {"jobs", "user_requests", TYPE_COUNT, NUMBER(user_requests), "16", 1, 64, NULL, true,
-     "Most requests of one user to the status socket that wait for the answers of other nodes."},
-    {"jobs", "user_segment_bytes", TYPE_SIZE, NUMBER(user_segment_bytes), "0B", 0, 1ull << 50, NULL,
-     true,
-     "Most memory that messages of one user's jobs may fill on this node; the job that fills more "
-     "is ended. 0: half of the node's memory."},
-    {"jobs", "kill_grace", TYPE_TIME, NUMBER(kill_grace_ns), "1s", 0, 60 * SEC, NULL, true,
-     "When a job fails its other ranks get SIGTERM, and SIGKILL after this time."},
-    {"jobs", "drain_limit", TYPE_TIME, NUMBER(drain_limit_ns), "20s", 0, 3600 * SEC, NULL, true,
-     "When the daemon is told to end, jobs that were started from other nodes may go on here for "
-     "so long; then they are ended."},
-    {"jobs", "mail_bytes", TYPE_SIZE, NUMBER(mail_bytes), "64MiB", 1 * MIB, 4096 * MIB, NULL, true,
-     "Most bytes of control messages waiting for one other node."},
-
-    {"channel", "interface", TYPE_NAME, CHANNEL_TEXT(interface), "", 0, 0, NULL, false,
-     "Network interface, for instance eth0. Either this or cidr."},
-    {"channel", "cidr", TYPE_TEXT, CHANNEL_TEXT(cidr), "", 0, 0, NULL, false,
-     "The interface that has an address in this range, for instance 10.1.0.0/24."},
-    {"channel", "network", TYPE_NAME, CHANNEL_TEXT(network), "", 0, 0, NULL, false,
-     "Name of the network, the same on all nodes that are on it. Empty: the name of the channel."},
-    {"channel", "provider", TYPE_NAME, CHANNEL_TEXT(provider), "auto", 0, 0, NULL, false,
-     "auto, tcp (our own TCP driver), udp (our own UDP driver), ofi-tcp and ofi-udp (TCP "
-     "and UDP through libfabric), or the name of a libfabric provider (verbs, efa, psm3, ...); "
-     "the same on all nodes of a network."},
-    {"channel", "port", TYPE_COUNT, CHANNEL_NUMBER(port), "7117", 1, 65535, NULL, false,
-     "TCP port of the daemons' own connections on this network."},
-    {"channel", "seeds", TYPE_TEXT, CHANNEL_TEXT(seeds), "", 0, 0, NULL, false,
-     "Some nodes of this network to connect to first, host or host:port, separated by commas; the "
-     "others are learnt from them. "
-     "One node in common is enough; the own address in the list does no harm."},
-    {"channel", "mbytes_per_s", TYPE_COUNT, CHANNEL_NUMBER(mbytes_per_s), "0", 0, 1000000, NULL,
-     false,
-     "Bandwidth for the choice of routes. 0: the speed the interface reports, or 1000 if it "
-     "reports none."},
-    {"channel", "protect", TYPE_CHOICE, CHANNEL_NUMBER(protect), "integrity", 0, 0, protect_modes,
-     false,
-     "What guards the messages on this network, the same on all its nodes. integrity: nobody can "
-     "forge, change or replay packets, and what is damaged on the way is sent again; encrypt: "
-     "nobody can read them either (AES-GCM); none: for a network that nobody else reaches."},
-    {"channel", "wait_mode", TYPE_CHOICE, CHANNEL_NUMBER(wait_mode), "inherit", 0, 0,
-     channel_wait_modes, true, "How this channel's thread waits; inherit: as in [transport]."},
-    {"channel", "fault", TYPE_TEXT, CHANNEL_TEXT(fault), "", 0, 0, NULL, false,
-     "For tests only: losses to inject, for instance "
-     "drop=0.01,duplicate=0.01,reorder=0.01,delay_us=500,seed=7; with provider udp also lose=0.01, "
-     "of datagrams."},
-};
-#define N_ENTRIES (sizeof entries / sizeof entries[0])
 
 struct config_parse_state {
     struct config *config;
     const char *file;
     int line;
     int n_errors;
+    /* What this file has already: lines of keys, by channel (the last row: other sections). */
+    int seen[CONFIG_MAX_CHANNELS + 1][CONFIG_NODE_KEYS];
+    struct config_section sections[2 * CONFIG_MAX_CHANNELS];
+    int n_sections;
     config_report_fn *report;
     void *report_ctx;
     /* Source. */
@@ -220,16 +63,75 @@ static void config_complain(struct config_parse_state *p, const char *fmt, ...)
 
 static const struct config_entry *find_entry(const char *section, const char *key)
 {
-    for (size_t i = 0; i < N_ENTRIES; i++)
-        if (strcmp(entries[i].section, section) == 0 && strcmp(entries[i].key, key) == 0)
-            return &entries[i];
+    for (size_t i = 0; i < config_n_entries; i++)
+        if (strcmp(config_entries[i].section, section) == 0 &&
+            strcmp(config_entries[i].key, key) == 0)
+            return &config_entries[i];
     return NULL;
+}
+
+static struct config_origin *origin_at(struct config *c, struct config_channel *channel,
+                                       const struct config_entry *e)
+{
+    size_t i = (size_t)(e - config_entries), first = 0;
+
+    while (strcmp(config_entries[first].section, "channel") != 0)
+        first++;
+    return channel ? &channel->origins[i - first] : &c->origins[i];
+}
+
+const struct config_origin *config_origin(const struct config *c,
+                                          const struct config_channel *channel, const char *key)
+{
+    static const struct config_origin nowhere = {.file = "configuration"};
+
+    for (size_t i = 0; i < config_n_entries; i++)
+        if (strcmp(config_entries[i].key, key) == 0 &&
+            (strcmp(config_entries[i].section, "channel") == 0) == (channel != NULL))
+            return origin_at((struct config *)c, (struct config_channel *)channel,
+                             &config_entries[i]);
+    return &nowhere;
+}
+
+/* " (did you mean NAME?)", or the section to which the key belongs; "" where nothing is near. */
+static void hint_key(const char *kind, const char *key, char *out, size_t size)
+{
+    unsigned best = NEAR_NONE;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < config_n_entries; i++) {
+        const struct config_entry *e = &config_entries[i];
+        unsigned distance = near_distance(key, e->key);
+        if (strcmp(e->section, kind) == 0 && distance < best) {
+            best = distance;
+            snprintf(out, size, " (did you mean %s?)", e->key);
+        }
+    }
+    for (size_t i = 0; best == NEAR_NONE && i < config_n_entries; i++)
+        if (strcmp(config_entries[i].key, key) == 0)
+            snprintf(out, size, " (it belongs to [%s%s])", config_entries[i].section,
+                     strcmp(config_entries[i].section, "channel") == 0 ? " NAME" : "");
+}
+
+static void hint_section(const char *section, char *out, size_t size)
+{
+    unsigned best = NEAR_NONE;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < config_n_entries; i++) {
+        unsigned distance = near_distance(section, config_entries[i].section);
+        if (distance < best) {
+            best = distance;
+            snprintf(out, size, " (did you mean [%s%s]?)", config_entries[i].section,
+                     strcmp(config_entries[i].section, "channel") == 0 ? " NAME" : "");
+        }
+    }
 }
 
 static bool section_known(const char *section)
 {
-    for (size_t i = 0; i < N_ENTRIES; i++)
-        if (strcmp(entries[i].section, section) == 0)
+    for (size_t i = 0; i < config_n_entries; i++)
+        if (strcmp(config_entries[i].section, section) == 0)
             return true;
     return false;
 }
@@ -239,10 +141,10 @@ static void list_keys(const char *section, char *out, size_t size)
     size_t at = 0;
 
     out[0] = '\0';
-    for (size_t i = 0; i < N_ENTRIES; i++) {
-        if (strcmp(entries[i].section, section) != 0)
+    for (size_t i = 0; i < config_n_entries; i++) {
+        if (strcmp(config_entries[i].section, section) != 0)
             continue;
-        int n = snprintf(out + at, size - at, "%s%s", at ? ", " : "", entries[i].key);
+        int n = snprintf(out + at, size - at, "%s%s", at ? ", " : "", config_entries[i].key);
         if (n < 0 || (size_t)n >= size - at)
             break;
         at += (size_t)n;
@@ -334,6 +236,20 @@ static const char *load_text(const void *object, const struct config_entry *e)
     return (const char *)object + e->offset;
 }
 
+static void check_seeds(struct config_parse_state *p, const char *seeds)
+{
+    const char *at = seeds, *why;
+    struct config_seed seed;
+    int rc;
+
+    do {
+        const char *begin = at + strspn(at, ", \t");
+        rc = config_seed_next(&at, 1, &seed, &why);
+        if (rc < 0)
+            config_complain(p, "seeds: %.*s: %s", (int)(at - begin), begin, why);
+    } while (rc != 0);
+}
+
 /* Checks one value and stores it; complains with what was expected. */
 static void set_value(struct config_parse_state *p, void *object, const struct config_entry *e,
                       const char *value)
@@ -351,11 +267,14 @@ static void set_value(struct config_parse_state *p, void *object, const struct c
         store_text(object, e, value);
         return;
     case TYPE_TEXT:
+    case TYPE_SEEDS:
         if (strlen(value) >= e->size) {
             config_complain(p, "%s: the value has %zu characters, expected at most %zu", e->key,
                             strlen(value), e->size - 1);
             return;
         }
+        if (e->type == TYPE_SEEDS)
+            check_seeds(p, value);
         store_text(object, e, value);
         return;
     case TYPE_CHOICE: {
@@ -422,9 +341,9 @@ static struct config_channel *channel_at(struct config_parse_state *p, const cha
     snprintf(ch->origin.file, sizeof ch->origin.file, "%s", p->file);
     ch->origin.line = p->line;
     struct config_parse_state quiet = *p;
-    for (size_t i = 0; i < N_ENTRIES; i++)
-        if (strcmp(entries[i].section, "channel") == 0)
-            set_value(&quiet, ch, &entries[i], entries[i].initial);
+    for (size_t i = 0; i < config_n_entries; i++)
+        if (strcmp(config_entries[i].section, "channel") == 0)
+            set_value(&quiet, ch, &config_entries[i], config_entries[i].initial);
     return ch;
 }
 
@@ -434,8 +353,15 @@ static int on_setting(void *user, const char *section, const char *key, const ch
     const char *kind = section;
     void *object = p->config;
     struct config_channel *channel = NULL;
-    char keys[512];
+    char keys[512], hint[128];
 
+    if (section[0] == '\0') {
+        config_complain(p,
+                        "%s: a key before any section; expected [node], [mesh], [transport], "
+                        "[jobs] or [channel NAME] above it",
+                        key);
+        return 1;
+    }
     if (strncmp(section, "channel", 7) == 0 && (section[7] == ' ' || section[7] == '\0')) {
         const char *name = section + 7;
         while (*name == ' ')
@@ -451,23 +377,58 @@ static int on_setting(void *user, const char *section, const char *key, const ch
         if (!object)
             return 1;
     } else if (!section_known(section)) {
+        hint_section(section, hint, sizeof hint);
         config_complain(
-            p, "[%s]: unknown section; expected node, mesh, transport, jobs or channel NAME",
-            section);
+            p, "[%s]: unknown section%s; expected node, mesh, transport, jobs or channel NAME",
+            section, hint);
         return 1;
     }
     const struct config_entry *e = find_entry(kind, key);
     if (!e) {
         list_keys(kind, keys, sizeof keys);
-        config_complain(p, "%s: unknown key in [%s]; expected one of %s", key, section, keys);
+        hint_key(kind, key, hint, sizeof hint);
+        config_complain(p, "%s: unknown key in [%s]%s; expected one of %s", key, section, hint,
+                        keys);
         return 1;
     }
+    int *seen =
+        &p->seen[channel ? channel - p->config->channels : CONFIG_MAX_CHANNELS][e - config_entries];
+    if (*seen > 0)
+        config_complain(p, "%s: given twice in this file, first in line %d", key, *seen);
+    *seen = p->line;
+    struct config_origin *origin = origin_at(p->config, channel, e);
+    snprintf(origin->file, sizeof origin->file, "%s", p->file);
+    origin->line = p->line;
     set_value(p, object, e, value);
     if (channel && (strcmp(key, "interface") == 0 || strcmp(key, "cidr") == 0)) {
         snprintf(channel->origin.file, sizeof channel->origin.file, "%s", p->file);
         channel->origin.line = p->line;
     }
     return 1;
+}
+
+/* A line that begins a section: channels stand once in a file. */
+static void note_section(struct config_parse_state *p, const char *line)
+{
+    size_t n = strcspn(line, "]");
+
+    if (line[0] != '[' || line[n] != ']' || strncmp(line, "[channel", 8) != 0 ||
+        n >= sizeof p->sections[0].name)
+        return;
+    for (int i = 0; i < p->n_sections; i++) {
+        const struct config_section *before = &p->sections[i];
+        if (strlen(before->name) == n && memcmp(before->name, line, n) == 0) {
+            config_complain(p, "%.*s]: given twice in this file, first in line %d", (int)n, line,
+                            before->line);
+            return;
+        }
+    }
+    if (p->n_sections == (int)(sizeof p->sections / sizeof p->sections[0]))
+        return;
+    struct config_section *s = &p->sections[p->n_sections++];
+    memcpy(s->name, line, n);
+    s->name[n] = '\0';
+    s->line = p->line;
 }
 
 /* Gives inih one line and counts it: the library tells its callback no line numbers. Blanks at the
@@ -515,6 +476,7 @@ static char *read_line(char *out, int size, void *stream)
         out[1] = '\0';
         return out;
     }
+    note_section(p, out);
     return any ? out : NULL;
 }
 
@@ -550,6 +512,12 @@ static int load_one(struct config *c, const char *path, config_report_fn *report
         config_complain(&p, "%s", strerror(errno));
         return -EINVAL;
     }
+    struct stat st;
+    if (fstat(fileno(p.stream), &st) == 0 && S_ISDIR(st.st_mode)) {
+        config_complain(&p, "is a folder, expected a file");
+        fclose(p.stream);
+        return -EINVAL;
+    }
     int rc = parse_source(&p);
     fclose(p.stream);
     return rc;
@@ -569,6 +537,11 @@ int config_load(struct config *c, const char *path, config_report_fn *report, vo
 
     snprintf(dir, sizeof dir, "%s.d", path);
     int n = scandir(dir, &list, is_conf, alphasort);
+    if (n < 0 && errno != ENOENT) {
+        struct config_parse_state p = {.file = dir, .report = report, .report_ctx = ctx};
+        config_complain(&p, "expected a folder with drop-ins: %s", strerror(errno));
+        rc = -EINVAL;
+    }
     for (int i = 0; i < n; i++) {
         snprintf(file, sizeof file, "%s/%s", dir, list[i]->d_name);
         int one = load_one(c, file, report, ctx);
@@ -590,9 +563,9 @@ void config_defaults(struct config *c)
     struct config_parse_state p = {.config = c, .file = "built-in defaults", .report = report_line};
 
     memset(c, 0, sizeof *c);
-    for (size_t i = 0; i < N_ENTRIES; i++)
-        if (strcmp(entries[i].section, "channel") != 0)
-            set_value(&p, c, &entries[i], entries[i].initial);
+    for (size_t i = 0; i < config_n_entries; i++)
+        if (strcmp(config_entries[i].section, "channel") != 0)
+            set_value(&p, c, &config_entries[i], config_entries[i].initial);
 }
 
 static void default_name(struct config *c)
@@ -622,6 +595,16 @@ static void config_check_protect(const struct config *c, int i, struct config_pa
                             seal_mode_name((uint32_t)c->channels[before].protect));
 }
 
+/* Complaints from now on are about this key. */
+static void config_about(struct config_parse_state *p, const struct config *c,
+                         const struct config_channel *channel, const char *key)
+{
+    const struct config_origin *origin = config_origin(c, channel, key);
+
+    p->file = origin->line > 0 ? origin->file : "configuration";
+    p->line = origin->line;
+}
+
 int config_finish(struct config *c, config_report_fn *report, void *ctx)
 {
     struct config_parse_state p = {
@@ -638,6 +621,7 @@ int config_finish(struct config *c, config_report_fn *report, void *ctx)
         else
             snprintf(c->runtime_dir, sizeof c->runtime_dir, "/tmp/motet-%u", (unsigned)geteuid());
     }
+    config_about(&p, c, NULL, "runtime_dir");
     if (strlen(c->runtime_dir) > 80)
         config_complain(
             &p, "runtime_dir = %s: expected at most 80 characters, since socket paths are short",
@@ -646,9 +630,12 @@ int config_finish(struct config *c, config_report_fn *report, void *ctx)
         snprintf(c->client_socket, sizeof c->client_socket, "%.80s/client.sock", c->runtime_dir);
     if (c->status_socket[0] == '\0')
         snprintf(c->status_socket, sizeof c->status_socket, "%.80s/status.sock", c->runtime_dir);
+    config_about(&p, c, NULL, "packet_bytes");
     if (c->packet_bytes % 64 != 0)
         config_complain(&p, "packet_bytes = %llu: expected a multiple of 64",
                         (unsigned long long)c->packet_bytes);
+    config_about(&p, c, NULL,
+                 config_origin(c, NULL, "dead_after")->line > 0 ? "dead_after" : "heartbeat");
     if (c->dead_after_ns < 2 * c->heartbeat_ns)
         config_complain(
             &p,
@@ -662,10 +649,14 @@ int config_finish(struct config *c, config_report_fn *report, void *ctx)
         if ((ch->interface[0] == '\0') == (ch->cidr[0] == '\0'))
             config_complain(&p, "[channel %s]: expected either interface or cidr", ch->name);
         config_check_protect(c, i, &p);
+        config_about(&p, c, ch, "data_port");
+        if (ch->data_port == ch->port && strcmp(ch->provider, "udp") != 0)
+            config_complain(&p, "[channel %s]: data_port = %llu is its port for control as well",
+                            ch->name, (unsigned long long)ch->data_port);
     }
     if (c->n_channels > 0 && c->key_file[0] == '\0') {
         p.file = c->channels[0].origin.file;
-        p.line = 0;
+        p.line = c->channels[0].origin.line;
         config_complain(&p, "key_file in [node] is missing: channels need the cluster key");
     }
     return p.n_errors > 0 ? -EINVAL : 0;
@@ -692,6 +683,7 @@ static void print_entry(FILE *out, const void *object, const struct config_entry
     switch (e->type) {
     case TYPE_NAME:
     case TYPE_TEXT:
+    case TYPE_SEEDS:
         fprintf(out, "%s = %s\n", e->key, object ? load_text(object, e) : e->initial);
         break;
     case TYPE_MODE:
@@ -730,13 +722,13 @@ void config_print(const struct config *c, FILE *out)
     fprintf(out, "# Configuration of motetd. Drop-ins: *.conf in the directory named like this "
                  "file with .d after it.\n"
                  "# Times: ns, us, ms, s, min. Sizes: B, KiB, MiB, GiB.\n\n");
-    for (size_t i = 0; i < N_ENTRIES; i++) {
-        if (strcmp(entries[i].section, "channel") == 0)
+    for (size_t i = 0; i < config_n_entries; i++) {
+        if (strcmp(config_entries[i].section, "channel") == 0)
             continue;
-        if (strcmp(section, entries[i].section) != 0)
-            fprintf(out, "[%s]\n", entries[i].section);
-        section = entries[i].section;
-        print_entry(out, c, &entries[i]);
+        if (strcmp(section, config_entries[i].section) != 0)
+            fprintf(out, "[%s]\n", config_entries[i].section);
+        section = config_entries[i].section;
+        print_entry(out, c, &config_entries[i]);
     }
     fprintf(
         out,
@@ -744,9 +736,9 @@ void config_print(const struct config *c, FILE *out)
         CONFIG_MAX_CHANNELS);
     for (int ch = 0; ch < c->n_channels; ch++) {
         fprintf(out, "[channel %s]\n", c->channels[ch].name);
-        for (size_t i = 0; i < N_ENTRIES; i++)
-            if (strcmp(entries[i].section, "channel") == 0)
-                print_entry(out, &c->channels[ch], &entries[i]);
+        for (size_t i = 0; i < config_n_entries; i++)
+            if (strcmp(config_entries[i].section, "channel") == 0)
+                print_entry(out, &c->channels[ch], &config_entries[i]);
     }
     if (c->n_channels > 0)
         return;
@@ -756,9 +748,9 @@ void config_print(const struct config *c, FILE *out)
     FILE *mem = open_memstream(&text, &size);
     if (!mem)
         return;
-    for (size_t i = 0; i < N_ENTRIES; i++)
-        if (strcmp(entries[i].section, "channel") == 0)
-            print_entry(mem, NULL, &entries[i]);
+    for (size_t i = 0; i < config_n_entries; i++)
+        if (strcmp(config_entries[i].section, "channel") == 0)
+            print_entry(mem, NULL, &config_entries[i]);
     fclose(mem);
     fprintf(out, "#\n#[channel left]\n");
     for (char *line = text, *next; line && *line; line = next) {
@@ -774,7 +766,7 @@ void config_print(const struct config *c, FILE *out)
 
 static bool values_differ(const void *a, const void *b, const struct config_entry *e)
 {
-    if (e->type == TYPE_NAME || e->type == TYPE_TEXT)
+    if (e->type == TYPE_NAME || e->type == TYPE_TEXT || e->type == TYPE_SEEDS)
         return strcmp(load_text(a, e), load_text(b, e)) != 0;
     return load_number(a, e) != load_number(b, e);
 }
@@ -787,8 +779,8 @@ int config_diff(const struct config *c, const struct config *fresh, config_repor
     if (c->n_channels != fresh->n_channels)
         config_complain(&p, "it has %d channels, the daemon runs with %d: restart",
                         fresh->n_channels, c->n_channels);
-    for (size_t i = 0; i < N_ENTRIES; i++) {
-        const struct config_entry *e = &entries[i];
+    for (size_t i = 0; i < config_n_entries; i++) {
+        const struct config_entry *e = &config_entries[i];
         bool of_channel = strcmp(e->section, "channel") == 0;
         for (int ch = 0;
              ch < (of_channel ? c->n_channels : 1) && ch < (of_channel ? fresh->n_channels : 1);
@@ -809,8 +801,8 @@ int config_reload(struct config *c, const struct config *fresh, config_report_fn
 {
     struct config_parse_state p = {.file = "reload", .report = report, .report_ctx = ctx};
 
-    for (size_t i = 0; i < N_ENTRIES; i++) {
-        const struct config_entry *e = &entries[i];
+    for (size_t i = 0; i < config_n_entries; i++) {
+        const struct config_entry *e = &config_entries[i];
         if (strcmp(e->section, "channel") == 0 || !values_differ(c, fresh, e))
             continue;
         if (e->reloadable)
@@ -822,8 +814,8 @@ int config_reload(struct config *c, const struct config *fresh, config_report_fn
     if (c->n_channels != fresh->n_channels)
         config_complain(&p, "the number of channels changed; it takes effect after a restart");
     for (int ch = 0; ch < c->n_channels && ch < fresh->n_channels; ch++) {
-        for (size_t i = 0; i < N_ENTRIES; i++) {
-            const struct config_entry *e = &entries[i];
+        for (size_t i = 0; i < config_n_entries; i++) {
+            const struct config_entry *e = &config_entries[i];
             if (strcmp(e->section, "channel") != 0 ||
                 !values_differ(&c->channels[ch], &fresh->channels[ch], e))
                 continue;

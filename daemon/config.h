@@ -26,6 +26,10 @@ struct config_origin {
     int line; /* 0: default */
 };
 
+/* Keys of a channel, and of all other sections together: bounds for the tables of origins. */
+#define CONFIG_CHANNEL_KEYS 16
+#define CONFIG_NODE_KEYS    48
+
 struct config_channel {
     char name[CONFIG_NAME_BYTES];
     char interface[CONFIG_NAME_BYTES];
@@ -39,6 +43,8 @@ struct config_channel {
     uint64_t protect;            /* enum seal_mode */
     uint64_t wait_mode;          /* enum wait_mode, or CONFIG_WAIT_INHERIT */
     struct config_origin origin; /* of interface or cidr, else of the section */
+    struct config_origin origins[CONFIG_CHANNEL_KEYS];
+    uint64_t data_port;
     /* Filled by netif_resolve. */
     char resolved_interface[CONFIG_NAME_BYTES];
     char address[48];
@@ -69,6 +75,7 @@ struct config {
         user_requests, user_segment_bytes;
     uint64_t kill_grace_ns, drain_limit_ns, mail_bytes;
 
+    struct config_origin origins[CONFIG_NODE_KEYS];
     int n_channels;
     struct config_channel channels[CONFIG_MAX_CHANNELS];
 };
@@ -88,6 +95,9 @@ int config_parse(struct config *c, const char *text, size_t n, const char *name,
 /* What no single line can tell: channels without an address, names given twice, a missing key.
  * Fills what depends on other settings (socket paths). 0 or -EINVAL. */
 int config_finish(struct config *c, config_report_fn *report, void *ctx);
+/* Where a key was set, of a channel or (NULL) of another section: line 0 where it was not. */
+const struct config_origin *config_origin(const struct config *c,
+                                          const struct config_channel *channel, const char *key);
 /* Writes the configuration as a commented file. */
 void config_print(const struct config *c, FILE *out);
 /* Names through `report` every setting that differs, and what makes `fresh` count. Returns their

@@ -20,6 +20,7 @@
 #include "daemon/control/journal.h"
 #include "daemon/control/netif.h"
 #include "daemon/control/node.h"
+#include "daemon/control/preflight.h"
 #include "daemon/jobs/spawner.h"
 #include "daemon/net/net_drivers.h"
 
@@ -268,12 +269,16 @@ int main(int argc, char **argv)
     if (args.private_mode && !args.config_path)
         level = LOG_WARN;
     log_set_level(args.verbose > 1 ? LOG_DEBUG : args.verbose ? LOG_INFO : level);
-    if (netif_resolve(&config, report, NULL) < 0)
-        return 1;
+    rc = netif_resolve(&config, report, NULL);
     if (args.check) {
+        int host_rc = preflight(&config, report, NULL);
+        if (rc < 0 || host_rc < 0)
+            return 1;
         printf("configuration is good\n");
         return 0;
     }
+    if (rc < 0)
+        return 1;
     if (args.private_mode)
         setpgid(0, 0); /* Ctrl-C is mpiexec's to handle */
     raise_file_limit();

@@ -7,14 +7,14 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/log.h"
 
-int auth_load_key(const char *path, struct auth_key *ret_key)
+int auth_load_key(const char *path, struct auth_key *ret_key, char *ret_why, size_t size)
 {
     FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
     uint8_t buf[AUTH_KEY_MAX + 1];
@@ -22,12 +22,18 @@ int auth_load_key(const char *path, struct auth_key *ret_key)
 
     if (fd < 0 || fstat(fd, &st) < 0) {
         int rc = -errno;
-        log_error("cannot read the cluster key %s: %s", path, strerror(-rc));
+        snprintf(ret_why, size, "cannot read the cluster key %s: %s", path, strerror(-rc));
         return rc;
     }
+    if (!S_ISREG(st.st_mode)) {
+        snprintf(ret_why, size, "the cluster key %s is %s, expected a file", path,
+                 S_ISDIR(st.st_mode) ? "a folder" : "something else");
+        return -EINVAL;
+    }
     if (st.st_mode & 077) {
-        log_error("the cluster key %s can be read by others (mode %04o); expected 0600 or 0400",
-                  path, (unsigned)st.st_mode & 07777);
+        snprintf(ret_why, size,
+                 "the cluster key %s can be read by others (mode %04o); expected 0600 or 0400",
+                 path, (unsigned)st.st_mode & 07777);
         return -EPERM;
     }
     ssize_t got = read(fd, buf, sizeof buf);
@@ -35,8 +41,9 @@ int auth_load_key(const char *path, struct auth_key *ret_key)
     while (len > 0 && isspace(buf[len - 1]))
         len--;
     if (len < AUTH_KEY_MIN || len > AUTH_KEY_MAX) {
-        log_error("the cluster key %s has %zu bytes; expected %u to %u", path, len, AUTH_KEY_MIN,
-                  AUTH_KEY_MAX);
+        snprintf(ret_why, size, "the cluster key %s has %s%zu bytes; expected %u to %u", path,
+                 len > AUTH_KEY_MAX ? "more than " : "", len > AUTH_KEY_MAX ? AUTH_KEY_MAX : len,
+                 AUTH_KEY_MIN, AUTH_KEY_MAX);
         return -EINVAL;
     }
     memcpy(ret_key->bytes, buf, len);

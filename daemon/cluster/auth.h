@@ -18,9 +18,8 @@ struct auth_key {
     size_t len;
 };
 
-/* Reads a key file: white space at the end does not count. 0 or negative errno, logged. A file that
- * others may read is refused. */
-int auth_load_key(const char *path, struct auth_key *ret_key);
+/* Reads the key. 0, or negative errno with one line in *ret_why. */
+int auth_load_key(const char *path, struct auth_key *ret_key, char *ret_why, size_t size);
 
 struct auth_part {
     const void *data;

@@ -242,6 +242,7 @@ static int channels_open(struct channels *f, uint32_t idx)
         .name = cc->name,
         .net = {.interface = cc->resolved_interface,
                 .address = cc->address,
+                .port = (uint16_t)cc->data_port,
                 .provider = cc->provider,
                 .protect = (enum seal_mode)cc->protect},
         .fault = cc->fault[0] ? cc->fault : NULL,

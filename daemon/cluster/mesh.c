@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "daemon/config_seed.h"
 #include "daemon/routing/topology.h"
 #include "proto/control.pb-c.h"
 
@@ -56,6 +57,7 @@ struct mesh_target {
     uint32_t failures;
     uint64_t complained_ns;
     uint32_t complained_hash;
+    char reason[64]; /* why the last attempt failed; "": none has */
 };
 
 struct mesh {
@@ -115,6 +117,30 @@ unsigned mesh_n_targets(const struct mesh *mesh)
     return n;
 }
 
+bool mesh_is_alone(const struct mesh *mesh, char *ret_text, size_t size)
+{
+    size_t at = 0;
+    bool any = false;
+
+    ret_text[0] = '\0';
+    list_foreach(it, &mesh->links)
+        if (list_entry(it, struct mesh_link, link)->up)
+            return false;
+    list_foreach(it, &mesh->targets) {
+        const struct mesh_target *t = list_entry(it, struct mesh_target, link);
+        if (!t->seed || t->ourselves)
+            continue;
+        any = true;
+        int n = snprintf(ret_text + at, size - at, "%s%s%s%s:%u (%s)", at ? ", " : "",
+                         strchr(t->host, ':') ? "[" : "", t->host, strchr(t->host, ':') ? "]" : "",
+                         t->port, t->reason[0] ? t->reason : "no answer yet");
+        if (n < 0 || (size_t)n >= size - at)
+            break;
+        at += (size_t)n;
+    }
+    return any;
+}
+
 /* ---- ends of connections ---- */
 
 /* Logs why a connection failed, once per address and reason in a while. */
@@ -122,6 +148,7 @@ static void target_complain(struct mesh_target *t, const char *reason, uint64_t 
 {
     uint32_t hash = hash_fnv1a(reason, strlen(reason));
 
+    snprintf(t->reason, sizeof t->reason, "%.63s", reason);
     if (t->complained_hash == hash && now_ns - t->complained_ns < COMPLAIN_EVERY_NS)
         return;
     t->complained_hash = hash;
@@ -584,35 +611,18 @@ static void target_run(struct mesh_target *t, uint64_t now_ns)
         target_connect(t, now_ns);
 }
 
-/* "host", "host:port", "[v6]:port", separated by commas or spaces. */
 static void mesh_add_seeds(struct mesh *mesh, uint32_t channel)
 {
     const struct config_channel *ch = mesh_channel(mesh, channel);
-    char seeds[CONFIG_SEEDS_BYTES];
-    char *save = NULL;
+    const char *at = ch->seeds, *why;
+    struct config_seed seed;
+    int rc;
 
-    snprintf(seeds, sizeof seeds, "%s", ch->seeds);
-    for (char *s = strtok_r(seeds, ", \t", &save); s; s = strtok_r(NULL, ", \t", &save)) {
-        uint32_t port = (uint32_t)ch->port;
-        char *colon = strrchr(s, ':');
-        char *host = s;
-        if (s[0] == '[') {
-            host = s + 1;
-            char *close = strchr(s, ']');
-            if (close) {
-                *close = '\0';
-                colon = close[1] == ':' ? close + 1 : NULL;
-            }
-        } else if (colon && strchr(s, ':') != colon) {
-            colon = NULL; /* a bare IPv6 address */
-        }
-        if (colon) {
-            *colon = '\0';
-            port = (uint32_t)strtoul(colon + 1, NULL, 10);
-        }
-        if (port == 0 || port > 65535 || strcmp(host, ch->address) == 0)
+    while ((rc = config_seed_next(&at, (uint32_t)ch->port, &seed, &why)) != 0) {
+        /* At another port of the own address another daemon of this host listens. */
+        if (rc < 0 || (seed.port == ch->port && strcmp(seed.host, ch->address) == 0))
             continue;
-        struct mesh_target *t = target_add(mesh, channel, host, port);
+        struct mesh_target *t = target_add(mesh, channel, seed.host, seed.port);
         if (t)
             t->seed = true;
     }

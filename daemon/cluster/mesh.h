@@ -121,6 +121,9 @@ const struct list *mesh_links(const struct mesh *mesh);
 int mesh_send(struct mesh_link *link, uint16_t type, const uint8_t *body, uint32_t len);
 /* How long ago a stranger's connection was refused; UINT64_MAX: never. */
 uint64_t mesh_refused_ago(const struct mesh *mesh, uint64_t now_ns);
+/* True where there are seeds, and no connection to anybody; the text names them and what keeps from
+ * each. */
+bool mesh_is_alone(const struct mesh *mesh, char *ret_text, size_t size);
 /* Addresses that are tried or were, for bounds in tests. */
 unsigned mesh_n_targets(const struct mesh *mesh);
 

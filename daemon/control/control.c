@@ -15,6 +15,7 @@
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mail.h"
+#include "daemon/cluster/mesh.h"
 #include "daemon/cluster/mesh_socket.h"
 #include "daemon/control/node.h"
 #include "daemon/control/service.h"
@@ -39,13 +40,17 @@
 #define AGAIN_YOUNG_NS    (60 * CLOCK_NS_PER_S)
 #define MAX_AGAIN         4u
 #define COMPLAIN_EVERY_NS (30 * CLOCK_NS_PER_S)
+/* Others of the cluster may start later. */
+#define ALONE_AFTER_NS (5 * CLOCK_NS_PER_S)
+#define ALONE_AGAIN_NS (600 * CLOCK_NS_PER_S)
 
 struct control {
     struct event *mail, *update, *tick, *lifeline, *signals[3];
     uint64_t shutdown_ns; /* when the daemon was told to end */
     uint64_t channels_until_ns;
     bool draining_channels;
-    bool forwarding; /* it still runs for others only */
+    bool forwarding;                        /* it still runs for others only */
+    uint64_t alone_since_ns, alone_told_ns; /* 0: it is not; it was not said */
 };
 
 /* ---- cluster ---- */
@@ -414,6 +419,28 @@ static void control_drain(struct node *node, uint64_t now_ns)
         event_base_loopbreak(node->base);
 }
 
+/* A daemon that has seeds and finds nobody says so: a typing error looks like a network of one. */
+static void control_note_alone(struct node *node, uint64_t now_ns)
+{
+    struct control *control = node->control;
+    char seeds[300];
+    bool alone = mesh_is_alone(cluster_mesh(node->cluster), seeds, sizeof seeds);
+
+    if (!alone) {
+        if (control->alone_told_ns != 0)
+            log_notice("not alone any more");
+        control->alone_since_ns = control->alone_told_ns = 0;
+        return;
+    }
+    if (control->alone_since_ns == 0)
+        control->alone_since_ns = now_ns;
+    if (now_ns - control->alone_since_ns < ALONE_AFTER_NS ||
+        (control->alone_told_ns != 0 && now_ns - control->alone_told_ns < ALONE_AGAIN_NS))
+        return;
+    control->alone_told_ns = now_ns;
+    log_warn("this node is alone: none of its seeds can be connected to: %s", seeds);
+}
+
 static void control_on_tick(evutil_socket_t fd, short what, void *ctx)
 {
     struct node *node = ctx;
@@ -422,6 +449,7 @@ static void control_on_tick(evutil_socket_t fd, short what, void *ctx)
     channels_tick(node->channels, clock_now_ns());
     service_tick(node->service, clock_now_ns());
     jobs_tick(node->jobs, clock_now_ns());
+    control_note_alone(node, clock_now_ns());
     cluster_note_busy(node->cluster);
     if (cluster_draining(node->cluster))
         control_drain(node, clock_now_ns());
@@ -562,9 +590,12 @@ static int control_init_cluster(struct node *node)
     if (!node->sockets)
         return -ENOMEM;
     if (node->config.n_channels > 0) {
-        int rc = auth_load_key(node->config.key_file, &node->key);
-        if (rc < 0)
+        char why[256];
+        int rc = auth_load_key(node->config.key_file, &node->key, why, sizeof why);
+        if (rc < 0) {
+            log_error("%s", why);
             return rc;
+        }
     }
     const struct cluster_setup setup = {.config = &node->config,
                                         .node_id = node->id,

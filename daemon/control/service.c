@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "daemon/cluster/channels.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/mesh.h"
 #include "daemon/control/node.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
@@ -97,13 +98,15 @@ static void tell_status(struct service *s)
 {
     struct node *node = s->node;
     unsigned n_reachable = 0;
-    char text[160];
+    char text[160], seeds[64];
+    bool alone = mesh_is_alone(cluster_mesh(node->cluster), seeds, sizeof seeds);
 
     for (struct topology_node *t = topology_first(cluster_topology(node->cluster)); t;
          t = t->hh.next)
         n_reachable += t->reachable || t->node_id == node->id;
-    snprintf(text, sizeof text, "%s: %u of %u nodes reachable, %u jobs here",
-             cluster_draining(node->cluster) ? "draining" : "serving", n_reachable,
+    snprintf(text, sizeof text, "%s: %s%u of %u nodes reachable, %u jobs here",
+             cluster_draining(node->cluster) ? "draining" : "serving",
+             alone ? "alone, no seed answers; " : "", n_reachable,
              topology_count(cluster_topology(node->cluster)), jobs_count(node->jobs));
     if (strcmp(text, s->status) == 0)
         return;

@@ -51,7 +51,7 @@ int address_parse(const char *text, struct sockaddr_storage *ret_address, sockle
     return 0;
 }
 
-int address_to_bind(const char *address, const char *interface,
+int address_to_bind(const char *address, const char *interface, uint16_t port,
                     struct sockaddr_storage *ret_address, socklen_t *ret_len, const char **ret_what)
 {
     char text[INET6_ADDRSTRLEN];
@@ -64,7 +64,12 @@ int address_to_bind(const char *address, const char *interface,
         address = text;
     }
     *ret_what = "address";
-    return address_parse(address ? address : "127.0.0.1", ret_address, ret_len);
+    int rc = address_parse(address ? address : "127.0.0.1", ret_address, ret_len);
+    if (rc == 0 && ret_address->ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)ret_address)->sin_port = htons(port);
+    else if (rc == 0)
+        ((struct sockaddr_in6 *)(void *)ret_address)->sin6_port = htons(port);
+    return rc;
 }
 
 bool address_same_host(const struct sockaddr_storage *a, const void *b, size_t len)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 /* First address of an interface as numeric text: IPv4 if it has one. 0, -EADDRNOTAVAIL, or another
@@ -14,9 +15,9 @@ int address_of_interface(const char *interface, char *ret_text, size_t n);
 /* The socket address behind numeric text, port 0. 0 or -EINVAL. */
 int address_parse(const char *text, struct sockaddr_storage *ret_address, socklen_t *ret_len);
 
-/* The address that a channel binds to, port 0: as configured, else the first one of its interface,
- * else loopback. 0, or negative errno and what failed. */
-int address_to_bind(const char *address, const char *interface,
+/* The address that a channel binds to, with this port (0: any): as configured, else the first one
+ * of its interface, else loopback. 0, or negative errno and what failed. */
+int address_to_bind(const char *address, const char *interface, uint16_t port,
                     struct sockaddr_storage *ret_address, socklen_t *ret_len,
                     const char **ret_what);
 

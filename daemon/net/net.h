@@ -37,6 +37,7 @@ enum net_cap {
 struct net_config {
     const char *interface; /* name of the interface ("eth0"), or NULL */
     const char *address;   /* numeric local address to bind ("10.1.0.1"), or NULL */
+    uint16_t port;         /* local port to bind; 0: any */
     const char *provider;  /* "auto", "tcp", "udp", "verbs", ...: meaning is the driver's */
     const char *options;   /* driver's own, "name=value,..." or NULL; for net_fault:
                               "drop=0.01,seed=7"; for   net_udp: of these "lose=0.1" and the seed */

@@ -133,6 +133,12 @@ static int ofi_get_info(struct net *net, const struct net_config *config)
 
     if (!hints)
         return -ENOMEM;
+    if (config->port != 0) {
+        log_error("provider \"%s\" chooses its ports itself: data_port needs provider tcp or udp",
+                  provider);
+        ofi->freeinfo(hints);
+        return -EINVAL;
+    }
     net->datagram = strcmp(provider, OFI_UDP) == 0;
     if (net->datagram)
         provider = "udp";

@@ -84,7 +84,8 @@ static int tcp_open_socket(struct net *net, const struct net_config *config, con
     struct sockaddr_storage own;
     socklen_t len;
 
-    int rc = address_to_bind(config->address, config->interface, &own, &len, ret_what);
+    int rc =
+        address_to_bind(config->address, config->interface, config->port, &own, &len, ret_what);
     if (rc < 0)
         return rc;
     *ret_what = "socket";
@@ -92,6 +93,11 @@ static int tcp_open_socket(struct net *net, const struct net_config *config, con
     if (net->listen_fd < 0)
         return -errno;
     *ret_what = "bind";
+    /* A fixed port may have connections of the daemon before this one that linger. */
+    const int one = 1;
+    if (config->port != 0 &&
+        setsockopt(net->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0)
+        return -errno;
     if (bind(net->listen_fd, (struct sockaddr *)&own, len) < 0)
         return -errno;
     *ret_what = "listen";

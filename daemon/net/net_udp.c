@@ -66,8 +66,8 @@ static void udp_close(struct net *net)
 /* Binds, and knows its own address. 0, or negative errno and what failed. */
 static int udp_bind(struct net *net, const struct net_config *config, const char **ret_what)
 {
-    int rc =
-        address_to_bind(config->address, config->interface, &net->own, &net->own_len, ret_what);
+    int rc = address_to_bind(config->address, config->interface, config->port, &net->own,
+                             &net->own_len, ret_what);
     if (rc < 0)
         return rc;
     rc = udp_socket_open((struct sockaddr *)&net->own, net->own_len, &net->socket, ret_what);

@@ -332,6 +332,13 @@ static void check_links(struct report *r)
     if (n_up > 0)
         doctor_say(r, "ok", NULL, "%u up", n_up);
     r->check = "nodes";
+    char seeds[300];
+    if (mesh_is_alone(r->node->mesh, seeds, sizeof seeds))
+        doctor_say(
+            r, "fail",
+            "see whether a daemon runs there, and the seeds, port and key_file of both sides; "
+            "motetd --check-config",
+            "this node is alone: none of its seeds can be connected to: %s", seeds);
     unsigned n_reachable = 0;
     for (struct topology_node *t = topology_first(r->node->topology); t; t = t->hh.next) {
         if (t->node_id != r->node->id && !t->reachable)

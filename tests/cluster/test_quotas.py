@@ -62,7 +62,7 @@ def hoarders(lab):
 
 def start(lab, who, program):
     begin = time.monotonic()
-    done = lab.on('n1', *who, 'mpiexec', '-n', 4, '-hosts', 'n1,n2', program, timeout_s=60, check=False)
+    done = lab.on('n1', *who, 'mpiexec', '-n', 2, '-ppn', 1, '-hosts', 'n1,n2', program, timeout_s=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return time.monotonic() - begin
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "daemon/config.h"
+#include "daemon/config_seed.h"
 
 struct complaints {
     int n;
@@ -93,6 +94,52 @@ static void test_complaints(void **state)
     expect_complaint("[node]\nname = x\nrubbish\n", "t.conf:3: ", "expected [section]");
 }
 
+/* Mistakes of one who types, each with what was probably meant. */
+static void test_hints(void **state)
+{
+    (void)state;
+    expect_complaint("[node]\n\nnaem = x\n", "t.conf:3: ", "(did you mean name?)");
+    expect_complaint("[nod]\nname = x\n", "t.conf:2: ", "(did you mean [node]?)");
+    expect_complaint("[node]\nmax_jobs = 3\n", "t.conf:2: ", "(it belongs to [jobs])");
+    expect_complaint("[mesh]\nport = 3\n", "t.conf:2: ", "(it belongs to [channel NAME])");
+    expect_complaint("name = x\n[node]\n", "t.conf:1: ", "before any section");
+    expect_complaint("[node]\nname = a\nlog_level = info\nname = b\n",
+                     "t.conf:4: ", "first in line 2");
+    expect_complaint("[channel a]\nport = 1\n[channel b]\nport = 1\n\n[channel a]\nnetwork = n\n",
+                     "t.conf:6: ", "[channel a]: given twice in this file, first in line 1");
+    expect_complaint("[channel a]\nport = 1\nport = 2\n", "t.conf:3: ", "first in line 2");
+}
+
+static void test_seeds(void **state)
+{
+    struct config config;
+    struct complaints c;
+    struct config_seed seed;
+    const char *why, *at = " a:7, 10.0.0.1\tfd00::1,[fd00::2] [fd00::3]:99,";
+    static const struct config_seed expected[] = {
+        {"a", 7}, {"10.0.0.1", 5}, {"fd00::1", 5}, {"fd00::2", 5}, {"fd00::3", 99}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_int_equal(config_seed_next(&at, 5, &seed, &why), 1);
+        assert_string_equal(seed.host, expected[i].host);
+        assert_int_equal(seed.port, expected[i].port);
+    }
+    assert_int_equal(config_seed_next(&at, 5, &seed, &why), 0);
+    expect_complaint("[channel a]\n\nseeds = a, b:70000\n",
+                     "t.conf:3: ", "b:70000: expected a port");
+    expect_complaint("[channel a]\nseeds = b:x\n", "t.conf:2: ", "b:x: expected a port");
+    expect_complaint("[channel a]\nseeds = b:0\n", "t.conf:2: ", "from 1 to 65535");
+    expect_complaint("[channel a]\nseeds = b:\n", "t.conf:2: ", "from 1 to 65535");
+    expect_complaint("[channel a]\nseeds = [fd00::1\n", "t.conf:2: ", "expected host");
+    expect_complaint("[channel a]\nseeds = [fd00::1]7\n", "t.conf:2: ", "expected host");
+    expect_complaint("[channel a]\nseeds = :7\n", "t.conf:2: ", "expected host");
+    expect_complaint("[channel a]\nseeds = a/24\n", "t.conf:2: ", "expected host");
+    /* Each wrong one is named. */
+    assert_true(parse(&config, "[channel a]\nseeds = x:y, good, :3\n", &c) < 0);
+    assert_int_equal(c.n, 2);
+}
+
 /* What just fits, and what just does not. */
 static void test_limits(void **state)
 {
@@ -154,7 +201,7 @@ static void test_finish(void **state)
     assert_non_null(strstr(c.all, "key_file"));
     assert_int_equal(parse(&config, "[transport]\npacket_bytes = 5000B\n", &c), 0);
     assert_true(config_finish(&config, report, &c) < 0);
-    assert_non_null(strstr(c.last, "multiple of 64"));
+    assert_non_null(strstr(c.last, "t.conf:2: packet_bytes = 5000: expected a multiple of 64"));
     assert_int_equal(
         parse(&config, "[node]\nkey_file = k\n[channel a]\ninterface = i\ncidr = 10.0.0.0/8\n", &c),
         0);
@@ -162,7 +209,15 @@ static void test_finish(void **state)
     assert_non_null(strstr(c.last, "either interface or cidr"));
     assert_int_equal(parse(&config, "[mesh]\nheartbeat = 600ms\ndead_after = 1s\n", &c), 0);
     assert_true(config_finish(&config, report, &c) < 0);
+    assert_non_null(strstr(c.last, "t.conf:3: "));
     assert_non_null(strstr(c.last, "twice heartbeat"));
+    assert_int_equal(parse(&config,
+                           "[node]\nkey_file = k\n[channel a]\ninterface = i\n\ndata_port = 7117\n",
+                           &c),
+                     0);
+    assert_true(config_finish(&config, report, &c) < 0);
+    assert_non_null(strstr(c.last, "t.conf:6: "));
+    assert_non_null(strstr(c.last, "its port for control as well"));
     assert_int_equal(parse(&config, "[mesh]\nheartbeat = 500ms\ndead_after = 1s\n", &c), 0);
     assert_int_equal(config_finish(&config, report, &c), 0);
     assert_int_equal(parse(&config, "[node]\nruntime_dir = /tmp/x\n", &c), 0);
@@ -289,6 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_complaints),
+        cmocka_unit_test(test_hints),  cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_limits), cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_finish), cmocka_unit_test(test_drop_ins),
         cmocka_unit_test(test_reload), cmocka_unit_test(test_indented),

@@ -523,6 +523,46 @@ class Service(unittest.TestCase):
         r = subprocess.run([MOTETD, "--config", CONF, "--check-config"], capture_output=True, text=True, timeout=LIMIT)
         self.assertEqual((r.returncode, r.stderr), (0, ""))
 
+    def check(self, text, **files):
+        """What --check-config says of a file with this text, DIR being its folder; `files`: others there, with their modes."""
+        with tempfile.TemporaryDirectory(prefix="control-test-") as tmp:
+            for name, (content, mode) in files.items():
+                with open(os.path.join(tmp, name), "w") as f:
+                    f.write(content)
+                os.chmod(os.path.join(tmp, name), mode)
+            os.mkdir(os.path.join(tmp, "folder"))
+            conf = os.path.join(tmp, "m.conf")
+            with open(conf, "w") as f:
+                f.write(text.replace("DIR", tmp))
+            r = subprocess.run([MOTETD, "--config", conf, "--check-config"], capture_output=True, text=True, timeout=LIMIT,
+                               env={**os.environ, "MOTET_SPAWNER": SPAWNER})
+            return r.returncode, r.stderr.replace(tmp, "DIR")
+
+    def test_check_config(self):
+        """What would fail on this host is found, with file and line."""
+        good = "[node]\nkey_file = DIR/key\n[channel a]\ncidr = 127.0.0.0/8\n"
+        key = {"key": ("k" * 32, 0o600)}
+        self.assertEqual(self.check(good, **key), (0, ""))
+        for mistake, line, words, files in (
+                ("seeds = nosuch.invalid\n", 5, "channel a: seeds: nosuch.invalid cannot be looked up", key),
+                ("seeds = 127.0.0.1, 127.0.0.2:70000\n", 5, "seeds: 127.0.0.2:70000: expected a port", key),
+                ("provider = upd\n", 5, "channel a: provider = upd: unknown on this host (did you mean udp?); there are: tcp", key),
+                ("provider = ofi-tcp\ndata_port = 9\n", 6, "provider ofi-tcp chooses its ports itself", key),
+                ("[channel b]\ncidr = 127.0.0.0/8\n", 6, "channel b: has the same address 127.0.0.1 as channel a", key),
+                ("[channel b]\ncidr = 192.0.2.1/32\n", 6, "no interface has an address in 192.0.2.1/32; there are:", key),
+                ("[node]\nspawner = DIR/folder\n", 6, "spawner = DIR/folder: expected a program", key),
+                ("", 2, "can be read by others (mode 0644); expected 0600", {"key": ("k" * 32, 0o644)}),
+                ("", 2, "has 5 bytes; expected 32 to 1024", {"key": ("short", 0o600)}),
+                ("", 2, "No such file", {})):
+            rc, said = self.check(good + mistake, **files)
+            self.assertEqual((rc, said.count("\n")), (1, 1), said)
+            self.assertIn(f"DIR/m.conf:{line}: ", said)
+            self.assertIn(words, said)
+        rc, said = self.check(good.replace("DIR/key", "DIR/folder"))
+        self.assertIn("DIR/m.conf:2: the cluster key DIR/folder is a folder, expected a file", said)
+        r = subprocess.run([MOTETD, "--config", "/tmp", "--check-config"], capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual((r.returncode, r.stderr), (1, "motetd: /tmp: is a folder, expected a file\n"))
+
     def test_missing_interface(self):
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
             f.write("[node]\nkey_file = /x\n[channel a]\nnetwork = n\ninterface = nosuch0\n")

@@ -22,6 +22,15 @@
 static char fields[MAX_FIELDS][2200];
 static int n_fields;
 
+static bool no_journal, journal_fails;
+
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+    (void)path, (void)mode;
+    return no_journal ? -1 : 0;
+}
+
 int __wrap_sd_journal_sendv(const struct iovec *iov, int n);
 int __wrap_sd_journal_sendv(const struct iovec *iov, int n)
 {
@@ -33,7 +42,7 @@ int __wrap_sd_journal_sendv(const struct iovec *iov, int n)
         fields[i][iov[i].iov_len] = '\0';
         assert_int_equal(strlen(fields[i]), iov[i].iov_len);
     }
-    return 0;
+    return journal_fails ? -1 : 0;
 }
 
 static bool said(const char *field)
@@ -112,12 +121,42 @@ static void test_lengths(void **state)
     assert_true(said("MOTET_JOB=7"));
 }
 
+/* Lines for which there is no journal, or not any more, are written where systemd, or whoever
+ * started the daemon, looks. */
+static void test_no_journal(void **state)
+{
+    char text[200] = "";
+    FILE *file = tmpfile();
+    int saved = dup(STDERR_FILENO);
+
+    (void)state;
+    assert_non_null(file);
+    set_stream(0, 0);
+    assert_true(journal_open("n1"));
+    assert_true(saved >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    no_journal = true;
+    journal_line(4, "first");
+    no_journal = false;
+    journal_fails = true;
+    journal_line(3, "second");
+    journal_fails = false;
+    journal_line(3, "third");
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    close(saved);
+    rewind(file);
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    assert_string_equal(text, "<4>n1: first\n<3>n1: second\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_opened_where_stderr_is_the_journal),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_no_journal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/near.h"
 #include "launcher/cli/bytes.h"
 #include "launcher/cli/file.h"
-#include "launcher/cli/near.h"
 #include "launcher/cli/number.h"
 #include "launcher/cli/words.h"
 #include "launcher/mpiexec/command/hosts.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/near.h"
 #include "launcher/cli/file.h"
-#include "launcher/cli/near.h"
 #include "launcher/cli/number.h"
 #include "launcher/mpiexec/command/binding.h"
 #include "launcher/mpiexec/command/outfile.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launcher/cli/near.h"
+#include "base/near.h"
 
 #include <stddef.h>
 #include <string.h>
