@@ -268,12 +268,14 @@ struct seal *seal_find(struct seal *table, uint64_t id)
 
 void seal_add(struct seal **table, struct seal *s)
 {
-    if (seal_find(*table, htole64(s->in_id)) != s)
+    if (!s->hh.tbl)
         HASH_ADD(hh, *table, in_id, sizeof s->in_id, s);
 }
 
 void seal_remove(struct seal **table, struct seal *s)
 {
-    if (seal_find(*table, htole64(s->in_id)) == s)
+    if (s->hh.tbl) {
         HASH_DEL(*table, s);
+        s->hh = (UT_hash_handle){0};
+    }
 }

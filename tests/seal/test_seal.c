@@ -215,6 +215,26 @@ static void nothing_is_reflected(void **state)
     pair_end(&p);
 }
 
+/* Two with one id, in whatever order they go: nothing is left that points to them. */
+static void table_forgets_each(void **state)
+{
+    struct seal seals[2], *table = NULL;
+    (void)state;
+
+    for (int first = 0; first < 2; first++) {
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(seal_init(&seals[i], secret, true, SEAL_NONE), 0);
+            seal_add(&table, &seals[i]);
+        }
+        seal_remove(&table, &seals[first]);
+        assert_ptr_equal(seal_find(table, htole64(seals[0].in_id)), &seals[1 - first]);
+        seal_remove(&table, &seals[1 - first]);
+        assert_null(table);
+        seal_deinit(&seals[0]);
+        seal_deinit(&seals[1]);
+    }
+}
+
 /* Numbers in any order within the window, against a plain list of what has come. */
 static void window_is_exact(void **state)
 {
@@ -278,10 +298,15 @@ static void frames_keep_their_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(code_is_gmac),     cmocka_unit_test(all_ways_agree),
-        cmocka_unit_test(secrets_are_hkdf), cmocka_unit_test(both_kinds_arrive),
-        cmocka_unit_test(damage_is_found),  cmocka_unit_test(nothing_is_reflected),
-        cmocka_unit_test(window_is_exact),  cmocka_unit_test(frames_keep_their_places),
+        cmocka_unit_test(code_is_gmac),
+        cmocka_unit_test(all_ways_agree),
+        cmocka_unit_test(secrets_are_hkdf),
+        cmocka_unit_test(both_kinds_arrive),
+        cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(nothing_is_reflected),
+        cmocka_unit_test(table_forgets_each),
+        cmocka_unit_test(window_is_exact),
+        cmocka_unit_test(frames_keep_their_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

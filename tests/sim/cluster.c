@@ -263,6 +263,9 @@ static void update_links(struct sim *s, uint32_t i)
             cmd.add_link.slot = (uint16_t)cluster_slot(i, j);
             cmd.add_link.len = sizeof other->address;
             memcpy(cmd.add_link.address, &other->address, sizeof other->address);
+            /* Of the pair and its network, as the mesh derives it. */
+            uint32_t pair[3] = {i < j ? i : j, i < j ? j : i, nic->network};
+            memcpy(cmd.add_link.secret, pair, sizeof pair);
             cluster_command(s, nic->ch, &cmd);
             nic->link_up[j] = true;
             nic->link_address[j] = other->address;

@@ -34,7 +34,7 @@ int transport_attach(void)
         .packet_bytes = world_node(k)->hops->packet_bytes,
         .job = k->in->job.id,
         .fenced = true,
-        .local_to_world = malloc(shape->n_local * sizeof(uint32_t)),
+        .local_to_world = sim_malloc(shape->n_local * sizeof(uint32_t)),
     };
 
     for (uint32_t c = 0; c < HOP_MAX_CHANNELS; c++)
@@ -52,7 +52,7 @@ void transport_detach(void)
 {
     atomic_store_explicit(&transport_here->me->state, RANK_FINALIZED, memory_order_release);
     world_leave(world_here());
-    free(transport_here->local_to_world);
+    sim_free(transport_here->local_to_world);
     *transport_here = (struct transport){.sock = -1, .n_world = 1, .n_local = 1, .n_nodes = 1};
 }
 

@@ -98,10 +98,9 @@ void *sim_calloc(size_t n, size_t size)
 
 void sim_free(void *p)
 {
-    struct held *b = (struct held *)p - 1;
-
     if (!p)
         return;
+    struct held *b = (struct held *)p - 1;
     if (b->owner) {
         list_remove(&b->node);
         b->owner->n_blocks--;
