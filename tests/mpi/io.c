@@ -7,8 +7,10 @@
  */
 #include "tests/topo/check.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -333,6 +335,80 @@ static void check_array(int edge, MPI_Info info)
     free(a);
     free(b);
     MPI_Type_free(&filetype);
+    OK(MPI_File_close(&f));
+}
+
+/* Runs of the file without any pattern, of which each window of an aggregator has another number.
+ */
+static void check_irregular(MPI_Info info)
+{
+    enum { WINDOWS = 64, WINDOW = 4096, MOST = 13 };
+    static int lengths[WINDOWS * MOST];
+    static MPI_Aint places[WINDOWS * MOST];
+    int n = 0, bytes = 0, wrong = 0, part = WINDOW / size, step = part / MOST;
+    MPI_Datatype filetype;
+    MPI_Status status;
+    if (step < 3)
+        return;
+    for (int w = 0; w < WINDOWS; w++) {
+        int n_here = 3 + byte_at(w * size + rank) % (MOST - 2);
+        for (int i = 0; i < n_here; i++) {
+            int random = byte_at(1000000 + n);
+            places[n] = (MPI_Aint)w * WINDOW + rank * part + i * step + random % 2;
+            lengths[n] = 1 + random % (step - 2);
+            bytes += lengths[n++];
+        }
+    }
+    MPI_Type_create_hindexed(n, lengths, places, MPI_BYTE, &filetype);
+    MPI_Type_commit(&filetype);
+    unsigned char *mine = malloc((size_t)bytes), *got = calloc((size_t)bytes, 1);
+    for (int i = 0, at = 0; i < n; at += lengths[i++])
+        for (int k = 0; k < lengths[i]; k++)
+            mine[at + k] = byte_at(places[i] + k);
+    MPI_File f = open_fresh(info);
+    OK(MPI_File_set_view(f, 0, MPI_BYTE, filetype, "native", MPI_INFO_NULL));
+    OK(MPI_File_write_all(f, mine, bytes, MPI_BYTE, &status));
+    check_count(&status, MPI_BYTE, bytes, "written in runs");
+    OK(MPI_File_read_at_all(f, 0, got, bytes, MPI_BYTE, &status));
+    check_count(&status, MPI_BYTE, bytes, "read in runs");
+    for (int i = 0; i < bytes; i++)
+        wrong += got[i] != mine[i];
+    CHECK(wrong == 0, "%d of %d bytes in runs are wrong", wrong, bytes);
+    free(mine);
+    free(got);
+    MPI_Type_free(&filetype);
+    OK(MPI_File_close(&f));
+}
+
+/* Two collectives at once, of which the second is over first where the other is long: each has its
+ * own result, though only one rank writes, and what the second writes is beyond the largest file
+ * allowed. */
+static void check_own_results(void)
+{
+    enum { LONG = 2 << 20, SHORT = 20000, LIMIT = 16 << 20 };
+    struct rlimit before, limit;
+    MPI_Request requests[2];
+    MPI_Info info;
+    char *data = calloc(LONG, 1);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "romio_cb_write", "enable");
+    MPI_Info_set(info, "cb_nodes", "1");
+    MPI_Info_set(info, "cb_buffer_size", "4096");
+    MPI_File f = open_fresh(info);
+    MPI_Info_free(&info);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    limit = before;
+    limit.rlim_cur = LIMIT;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    OK(MPI_File_iwrite_at_all(f, 0, data, rank == 0 ? LONG : 0, MPI_BYTE, &requests[0]));
+    OK(MPI_File_iwrite_at_all(f, 2 * LIMIT, data, rank == 1 ? SHORT : 0, MPI_BYTE, &requests[1]));
+    OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+    int err = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    CHECK(size < 2 || rank > 1 || err != MPI_SUCCESS, "a write beyond the limit succeeds");
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, handler);
+    free(data);
     OK(MPI_File_close(&f));
 }
 
@@ -773,6 +849,7 @@ int main(int argc, char **argv)
             check_interleaved(1, 1000, k & 1, k & 2, infos[i]);
             check_interleaved(2000, 11, k & 1, k & 2, infos[i]);
         }
+        check_irregular(infos[i]);
         check_array(17, infos[i]);
         check_end(false, infos[i]);
         check_end(true, infos[i]);
@@ -789,6 +866,7 @@ int main(int argc, char **argv)
     check_external32(true);
     check_registered();
     check_many();
+    check_own_results();
     MPI_Info_free(&together);
     MPI_Info_free(&alone);
     if (rank == 0)

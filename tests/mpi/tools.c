@@ -299,6 +299,7 @@ static void test_counting(void)
 /* ---- events ---- */
 
 static int n_told, told_tag, n_freed;
+static int n_to_cause; /* further events that a callback causes at once */
 static MPI_Count told_bytes, told_ns;
 
 static void on_unexpected(MPI_T_event_instance instance, MPI_T_event_registration registration,
@@ -320,6 +321,11 @@ static void on_unexpected(MPI_T_event_instance instance, MPI_T_event_registratio
     n_told++;
     told_tag = data.tag;
     told_bytes = data.bytes;
+    for (; n_to_cause > 0; n_to_cause--) {
+        MPI_Request request;
+        MPI_Isend(NULL, 0, MPI_BYTE, rank, 26, MPI_COMM_WORLD, &request);
+        MPI_Request_free(&request);
+    }
 }
 
 static MPI_Count n_dropped;
@@ -411,6 +417,20 @@ static void test_events(void)
             MPI_Recv(data, 0, MPI_BYTE, 0, 24, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         CHECK(n_told + n_dropped >= MANY);
     }
+    /* As well where a callback causes more at once than there is room for; what was dropped is told
+     * with the next event. */
+    n_told = 0;
+    n_dropped = 0;
+    n_to_cause = MANY;
+    MPI_Send(data, 0, MPI_BYTE, rank, 27, MPI_COMM_WORLD);
+    while (n_to_cause > 0)
+        MPI_Iprobe(rank, 28, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    for (int i = 0; i < MANY; i++)
+        MPI_Recv(data, 0, MPI_BYTE, rank, 26, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(data, 0, MPI_BYTE, rank, 27, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 1000 && n_told + n_dropped <= MANY; i++)
+        MPI_Iprobe(rank, 28, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    CHECK(n_told < MANY && n_told + n_dropped == MANY + 1);
     CHECK(MPI_T_event_handle_free(registration, &n_freed, on_freed) == MPI_SUCCESS && n_freed == 1);
     CHECK(MPI_T_event_handle_free(registration, &n_freed, on_freed) != MPI_SUCCESS);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "daemon/net/block.h"
 #include "daemon/net/udp/udp_end.h"
+#include "daemon/net/udp/udp_tx.h"
 
 #define PACKET  16464u
 #define BLOCKS  512u
@@ -565,6 +566,32 @@ static void test_quick(void **state)
     world_free(w);
 }
 
+/* The queue alone: while quick packets come without end, a bulk one waits for a limited number of
+ * bytes, though the window is always open. */
+static void test_turns(void **state)
+{
+    static const uint8_t data[1000];
+    struct udp_tx *tx = calloc(1, sizeof *tx);
+    struct udp_tx_piece piece;
+    uint32_t n_quick = 0;
+
+    (void)state;
+    assert_non_null(tx);
+    udp_tx_init(tx, 1, 1400, 1400, 0);
+    assert_true(udp_tx_add(tx, 0, WIRE_BULK, data, sizeof data) >= 0);
+    for (;; n_quick++) {
+        int rc = udp_tx_add(tx, 1 + n_quick, WIRE_QUICK, data, sizeof data);
+        assert_true(rc == 0 || n_quick >= 100);
+        tx->n_free = 1;
+        assert_true(udp_tx_next(tx, 50, 0, &piece));
+        udp_tx_sent(tx, UDP_DATA, &piece, piece.len + 50, 0);
+        if (piece.block == 0)
+            break;
+    }
+    assert_in_range(n_quick, 40, 90);
+    free(tx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_renamed), cmocka_unit_test(test_black_hole),
         cmocka_unit_test(test_cut),     cmocka_unit_test(test_forged),
         cmocka_unit_test(test_starved), cmocka_unit_test(test_quick),
+        cmocka_unit_test(test_turns),
     };
 
     return cmocka_run_group_tests_name("udp", tests, NULL, NULL);
