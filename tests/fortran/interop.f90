@@ -10,6 +10,10 @@ module modern_side
       import :: c_int
       integer(c_int), value :: comm, type, op, group, info, errhandler
     end function
+    integer(c_int) function c_checks_attribute(comm, keyval, value) bind(C)
+      import :: c_int
+      integer(c_int), value :: comm, keyval, value
+    end function
     integer(c_int) function c_makes_comm() bind(C)
       import :: c_int
     end function
@@ -49,6 +53,20 @@ contains
     call MPI_Comm_size(MPI_COMM_WORLD, whole)
     if (size /= whole .or. comm == MPI_COMM_WORLD) print *, 'BAD communicator of C', size
     call MPI_Comm_free(comm)
+  end subroutine
+
+  ! C finds a pointer to Fortran's integer, in a duplicate as well.
+  subroutine test_attribute()
+    type(MPI_Comm) :: comm
+    integer :: keyval
+    call MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, keyval, 0_MPI_ADDRESS_KIND)
+    call MPI_Comm_set_attr(MPI_COMM_SELF, keyval, 4711_MPI_ADDRESS_KIND)
+    call MPI_Comm_dup(MPI_COMM_SELF, comm)
+    if (c_checks_attribute(MPI_COMM_SELF%MPI_VAL, keyval, 4711) /= 0) print *, 'BAD attribute in C'
+    if (c_checks_attribute(comm%MPI_VAL, keyval, 4711) /= 0) print *, 'BAD copied attribute in C'
+    call MPI_Comm_free(comm)
+    call MPI_Comm_delete_attr(MPI_COMM_SELF, keyval)
+    call MPI_Comm_free_keyval(keyval)
   end subroutine
 
   subroutine nothing(invec, inoutvec, len, datatype)
@@ -151,6 +169,7 @@ program interop
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   call test_handles()
+  call test_attribute()
   call test_status()
   call test_compiler()
   call test_older()

@@ -41,6 +41,15 @@ int c_checks_handles(MPI_Fint comm, MPI_Fint type, MPI_Fint op, MPI_Fint group, 
     return MPI_Session_f2c(MPI_Session_c2f(MPI_SESSION_NULL)) != MPI_SESSION_NULL;
 }
 
+int c_checks_attribute(MPI_Fint comm, int keyval, int value);
+int c_checks_attribute(MPI_Fint comm, int keyval, int value)
+{
+    MPI_Aint *at;
+    int flag;
+    MPI_Comm_get_attr(MPI_Comm_f2c(comm), keyval, &at, &flag);
+    return !flag || *at != value;
+}
+
 MPI_Fint c_makes_comm(void);
 MPI_Fint c_makes_comm(void)
 {

@@ -19,7 +19,8 @@ FLOW = ['npb/benchmark.f90', 'npb/flow.f90', 'npb/blocks.f90']
 # name of a source: numbers of ranks, files that belong to it (C, or the modules that it uses, in that order)
 PROGRAMS = {
     'modern.f90': ([3], []), 'header.f': ([1, 3], []), 'module_mpi.f90': ([1, 3], []), 'callbacks.f90': ([1, 3], []),
-    'windows.f90': ([1, 3], []), 'in_place.f': ([1, 3], []), 'interop.f90': ([1, 3], ['interop_c.c']),
+    'windows.f90': ([1, 3], []), 'sections.f90': ([1], []), 'conversions.f90': ([1, 3], []),
+    'in_place.f': ([1, 3], []), 'interop.f90': ([1, 3], ['interop_c.c']),
     'npb/ep.f90': ([4], RANDOM), 'npb/ft.f90': ([4], RANDOM), 'npb/is.f90': ([1, 2, 4, 8], RANDOM), 'npb/cg.f90': ([1, 2, 4, 8], RANDOM),
     'npb/mg.f90': ([1, 2, 4, 8], RANDOM), 'npb/lu.f90': ([1, 2, 4, 8], FLOW), 'npb/bt.f90': ([1, 4, 8, 9], FLOW),
     'npb/sp.f90': ([1, 4, 8, 9], FLOW)}
