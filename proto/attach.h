@@ -25,10 +25,19 @@ enum attach_frame {
         0x102, /* rank to daemon: finalized, nothing follows; the daemon answers ATTACH_DETACHED
                   when its channels have taken everything from the rank's rings */
     ATTACH_DETACHED = 0x103,
-    ATTACH_ABORT = 0x104, /* rank to daemon: struct attach_abort: end the job */
+    ATTACH_ABORT = 0x104,   /* rank to daemon: struct attach_abort: end the job */
+    ATTACH_SPAWN = 0x105,   /* rank to daemon: struct attach_spawn and what follows it: start a job.
+                               Answered by ATTACH_SPAWNED, with `error` again if the job ends before
+                               ATTACH_SPAWN_DONE */
+    ATTACH_SPAWNED = 0x106, /* struct attach_spawned */
+    ATTACH_SPAWN_DONE = 0x107, /* rank to daemon: uint32_t request: the new job has answered */
+    ATTACH_CLAIM = 0x108,      /* rank to daemon: struct attach_claim: it will use this connection
+                                  with another job. Answered by ATTACH_CLAIMED */
+    ATTACH_CLAIMED = 0x109,    /* struct attach_claimed */
+    ATTACH_RELEASE = 0x10a,    /* rank to daemon: struct attach_claim: it uses it no longer */
 };
 
-#define ATTACH_VERSION 2u
+#define ATTACH_VERSION 3u
 
 struct attach_request {
     uint32_t version; /* ATTACH_VERSION */
@@ -48,10 +57,56 @@ struct attach_reply {
     struct segment_shape shape;
     char text[128];
 };
-static_assert(sizeof(struct attach_reply) == 200, "attach reply");
+static_assert(sizeof(struct attach_reply) == 204, "attach reply");
 
 struct attach_abort {
     int32_t code;
     char text[252];
 };
 static_assert(sizeof(struct attach_abort) == 256, "attach abort");
+
+/* ---- connections with other jobs ---- */
+
+#define ATTACH_SPAWN_APPS  1024u
+#define ATTACH_SPAWN_BYTES (1u << 20)
+
+/* A job to be started: `n_apps` parts follow. */
+struct attach_spawn {
+    uint32_t request; /* the rank's own number for it, not 0 */
+    uint32_t n_apps;  /* 1 to ATTACH_SPAWN_APPS */
+};
+static_assert(sizeof(struct attach_spawn) == 8, "attach spawn");
+
+/* One part; `n_bytes` of strings follow, each ended by 0: folder to start in, folders in which the
+ * program is looked for, hosts ("name" or "name:count", with commas), all three may be empty;
+ * n_env variables, n_argv words of the command line. */
+struct attach_spawn_app {
+    uint32_t n_ranks, n_env, n_argv, n_bytes;
+};
+static_assert(sizeof(struct attach_spawn_app) == 16, "attach spawn app");
+
+struct attach_spawned {
+    uint32_t request;
+    int32_t error; /* 0: the job is being started; 1: it is not, or has ended; text says why */
+    uint64_t connection; /* with it, which the rank has claimed by asking */
+    uint64_t job;        /* at the other end */
+    uint32_t first, n;   /* that job's rank i is peer first + i */
+    char text[480];
+};
+static_assert(sizeof(struct attach_spawned) == 512, "attach spawned");
+
+/* A connection by the number that the job's ranks know it by: it is no secret, as only the job's
+ * home says who is at its other end. */
+struct attach_claim {
+    uint64_t connection;
+};
+static_assert(sizeof(struct attach_claim) == 8, "attach claim");
+
+struct attach_claimed {
+    uint64_t connection;
+    uint64_t job;      /* at the other end */
+    int32_t error;     /* 0, or 1: text says why */
+    uint32_t first, n; /* that job's rank i is peer first + i */
+    char text[228];
+};
+static_assert(sizeof(struct attach_claimed) == 256, "attach claimed");

@@ -26,6 +26,8 @@ void segment_shape_defaults(struct segment_shape *shape)
                                                : 64u << 10;
     /* As many as threads of a rank can be expected to run at once. */
     shape->n_vcis = shape->n_local <= 32 ? 8 : shape->n_local <= 96 ? 4 : 1;
+    /* The ways to other jobs are the daemon's channels. */
+    shape->n_foreign = shape->n_channels > 0 ? SEGMENT_MAX_FOREIGN : 0;
 }
 
 static int ring_shape_check(const struct ring_shape *s)
@@ -43,8 +45,8 @@ int segment_shape_check(const struct segment_shape *shape)
     if (shape->n_local == 0 || shape->n_local > SEGMENT_MAX_LOCAL ||
         shape->n_world < shape->n_local || shape->n_world > 1u << 22 || shape->n_nodes == 0 ||
         shape->n_nodes > HOP_MAX_NODES || shape->n_channels > HOP_MAX_CHANNELS ||
-        shape->n_networks > SEGMENT_MAX_NETWORKS || shape->board_records < 64 ||
-        shape->board_records > 1u << 20)
+        shape->n_networks > SEGMENT_MAX_NETWORKS || shape->n_foreign > SEGMENT_MAX_FOREIGN ||
+        shape->board_records < 64 || shape->board_records > 1u << 20)
         return -EINVAL;
     if (shape->cell_bytes != 0 && (shape->cell_bytes < 4096 || shape->cell_bytes > 1u << 26 ||
                                    (shape->cell_bytes & (shape->cell_bytes - 1)) != 0))
@@ -69,9 +71,9 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
 
     l->shape = *shape;
     l->world_off = at;
-    at += sizeof(struct segment_world) * shape->n_world;
+    at += sizeof(struct segment_world) * ((size_t)shape->n_world + shape->n_foreign);
     l->nodes_off = at = (at + 63) & ~(size_t)63;
-    at += sizeof(struct segment_node) * shape->n_nodes;
+    at += sizeof(struct segment_node) * ((size_t)shape->n_nodes + shape->n_foreign);
 
     l->networks_off = at;
     at += sizeof(struct segment_network) * shape->n_networks;
@@ -81,7 +83,7 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
     at += (size_t)shape->n_networks * shape->n_networks;
 
     l->closed_off = at = page_align(at);
-    l->closed_stride = ((size_t)shape->n_world + 63) & ~(size_t)63;
+    l->closed_stride = ((size_t)shape->n_world + shape->n_foreign + 63) & ~(size_t)63;
     at += l->closed_stride * shape->n_channels;
 
     l->bells_off = at = page_align(at);

@@ -25,12 +25,14 @@
 #include "proto/ring.h"
 
 #define SEGMENT_MAGIC        0x4d4f5453u /* "MOTS" */
-#define SEGMENT_VERSION      7u
+#define SEGMENT_VERSION      8u
 #define SEGMENT_MAX_LOCAL    256u
 #define SEGMENT_NODE_NAME    64u
 #define SEGMENT_JOB_NAME     64u
 #define SEGMENT_MAX_NETWORKS 256u
 #define SEGMENT_MAX_VCIS     8u
+/* Processes of other jobs with which the ranks of a node are connected at a time. */
+#define SEGMENT_MAX_FOREIGN 4096u
 
 enum wait_mode { WAIT_ADAPTIVE = 0, WAIT_SPIN = 1, WAIT_EVENT = 2, WAIT_N_MODES };
 
@@ -47,10 +49,12 @@ struct segment_shape {
     struct ring_shape down;  /* channel to rank */
     uint32_t cell_bytes;     /* data of a cell, a power of two; 0: no cells */
     uint32_t n_networks;     /* that nodes of the job are on, at most SEGMENT_MAX_NETWORKS */
-    uint32_t n_vcis; /* rings of a pair of local ranks, 1 to SEGMENT_MAX_VCIS: threads use the
-                         further ones (client/progress/vci.h) */
+    uint32_t n_vcis;    /* rings of a pair of local ranks, 1 to SEGMENT_MAX_VCIS: threads use the
+                            further ones (client/progress/vci.h) */
+    uint32_t n_foreign; /* room for processes of other jobs: the table of world ranks has so many
+                           entries more, and the table of nodes one for each of them */
 };
-static_assert(sizeof(struct segment_shape) == 56, "segment shape");
+static_assert(sizeof(struct segment_shape) == 60, "segment shape");
 
 /* Fills board and ring shapes with the defaults for these numbers (smaller local rings when many
  * ranks share the node). */
@@ -66,11 +70,17 @@ struct segment_header {
     _Atomic uint32_t wait_mode; /* enum wait_mode; the daemon may change it while the job runs */
     _Atomic uint32_t aborting;  /* 1: the job is being torn down */
     char job_name[SEGMENT_JOB_NAME];
-    uint8_t reserved[48];
+    uint8_t reserved[44];
 };
 static_assert(sizeof(struct segment_header) == 192, "segment header");
 
-/* One per world rank, written by the daemon before ranks start. */
+/* One per world rank, written by the daemon before ranks start. Behind them those of processes of
+ * other jobs, n_world and up, written before a rank hears of its number: `local` is the stamp that
+ * messages from it carry, and each has an entry of its own in the table of nodes, n_nodes and up.
+ *
+ * Their numbers are used again. So a message from one has the stamp of its use in the highest bits
+ * of the source's number, and what was sent under an earlier use is told by another stamp. */
+#define SEGMENT_STAMP_SHIFT 24u
 struct segment_world {
     uint32_t node;  /* index into the node table */
     uint32_t local; /* index among the ranks of that node */
@@ -158,7 +168,7 @@ static inline uint8_t *segment_network_distance(void *base, const struct segment
     return (uint8_t *)base + l->distances_off + (size_t)from * l->shape.n_networks + to;
 }
 
-/* A byte for each world rank: 1 while this channel sets aside what is for it
+/* A byte for each world rank and foreign process: 1 while this channel sets aside what is for it
  * (daemon/channel/aside.c). Written by the channel; ranks then send it nothing this way. */
 static inline _Atomic uint8_t *segment_closed_at(void *base, const struct segment_layout *l,
                                                  uint32_t channel)

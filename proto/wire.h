@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define WIRE_MAGIC   0x4d54u /* "TM" on the wire, read as a number "MT" */
-#define WIRE_VERSION 2u
+#define WIRE_VERSION 3u
 /* A packet is dropped after this many forwardings: routes may loop for a moment while topology
  * changes spread. */
 #define WIRE_MAX_HOPS 16u
@@ -53,6 +53,9 @@ enum wire_class {
 #define WIRE_F_FIRST 0x02
 /* the source's window is used up: the receiver acknowledges without delay */
 #define WIRE_F_ACK 0x04
+/* `job` is the number of a connection between two jobs in this direction, and src_rank a rank of
+ * the one that sends */
+#define WIRE_F_FOREIGN 0x08
 
 struct wire_header {
     uint16_t magic;    /* WIRE_MAGIC; every node checks */

@@ -17,7 +17,8 @@
 
 /* Ids are handed out in fours: the contexts of point-to-point, collectives and partitioned
  * communication, and that of the collectives of the hidden local communicator of an
- * intercommunicator. The first two fours are those of MPI_COMM_WORLD and MPI_COMM_SELF. */
+ * intercommunicator. The first fours are those of MPI_COMM_WORLD, of MPI_COMM_SELF, and of what two
+ * jobs first say to one another (client/dynamic). */
 #define ID_STEP 4u
 
 #define FREE_OF_COLLISIONS (UINT64_C(1) << 63)
@@ -67,7 +68,7 @@ void context_init(void)
     if (context_here->ready)
         return;
     context_here->ready = true;
-    context_here->used[0] = 3;
+    context_here->used[0] = 7;
     node_init();
     comm_on_destroy(release_of);
 }

@@ -35,6 +35,7 @@ int create_comm(uint32_t context_id, const struct comm *parent, struct group *gr
             comm_unref(comm);
             return err;
         }
+        comm->local_comm->foreign |= comm->foreign;
     }
     *ret_comm = comm;
     return MPI_SUCCESS;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Intercomm_create and MPI_Intercomm_merge. */
+#include "client/comm/inter.h"
 #include "client/abi/semantics.h"
 #include "client/coll/family/coll.h"
+#include "client/comm/connect.h"
 #include "client/comm/context.h"
 #include "client/comm/create.h"
 #include "client/object/err.h"
+#include "client/process/job.h"
+#include "client/transport/foreign.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,25 +38,160 @@ static int error_of(const struct bridge *b)
     return b->local.err ? b->local.err : b->leads ? b->leaders.err : MPI_SUCCESS;
 }
 
-static int exchange_groups(struct bridge *b, struct group *group, struct group **ret_remote)
+/* A process as another job can understand it. */
+struct member {
+    uint64_t job;
+    uint64_t connection; /* with that job, of those who read it; 0: it is their own job */
+    int64_t rank;        /* in its job's world */
+};
+#define MEMBER_WORDS ((int)(sizeof(struct member) / sizeof(int)))
+
+/* Rank of a process in the world of its job. */
+static int64_t process_name(int proc, uint64_t *ret_job)
+{
+    const struct foreign *f = foreign_of((uint32_t)proc);
+    *ret_job = f ? f->job : job_id();
+    return f ? (int64_t)((uint32_t)proc - f->first) : proc;
+}
+
+static struct member *members_of(const struct group *group)
+{
+    struct member *m = calloc((size_t)group->size, sizeof *m);
+    for (int i = 0; m && i < group->size; i++) {
+        m[i].rank = process_name(group->procs[i], &m[i].job);
+    }
+    return m;
+}
+
+/* Leader: by which connections the job's own ranks reach the members. */
+static void name_connections(struct member *m, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct foreign *f = m[i].job == job_id() ? NULL : foreign_with_job(m[i].job);
+        m[i].connection = m[i].job == job_id() ? 0 : f ? f->number : UINT64_MAX;
+    }
+}
+
+/* The connections through which members are reached, while they are not a communicator's yet. */
+struct holds {
+    struct foreign **held;
+    int n;
+};
+
+static void release_holds(struct holds *holds)
+{
+    for (int i = 0; i < holds->n; i++)
+        foreign_unref(holds->held[i]);
+    free(holds->held);
+    *holds = (struct holds){0};
+}
+
+static int hold(struct holds *holds, uint64_t number, struct foreign **ret_foreign)
+{
+    for (int i = 0; i < holds->n; i++)
+        if (holds->held[i]->number == number) {
+            *ret_foreign = holds->held[i];
+            return MPI_SUCCESS;
+        }
+    struct foreign **grown = realloc(holds->held, ((size_t)holds->n + 1) * sizeof *grown);
+    if (!grown)
+        return err_set(MPI_ERR_NO_MEM, "no memory for a connection with another job");
+    holds->held = grown;
+    int err = connect_claim(number, ret_foreign);
+    if (!err)
+        holds->held[holds->n++] = *ret_foreign;
+    return err;
+}
+
+/* The process index of a member here. */
+static int member_proc(const struct member *m, struct holds *holds, int *ret_proc)
+{
+    struct foreign *f = NULL;
+    if (m->connection == UINT64_MAX)
+        return err_set(MPI_ERR_COMM,
+                       "rank %lld of job %016llx cannot be reached: the leader's job is not "
+                       "connected with that job",
+                       (long long)m->rank, (unsigned long long)m->job);
+    int err = m->connection ? hold(holds, m->connection, &f) : MPI_SUCCESS;
+    if (err)
+        return err;
+    int64_t n = f ? (int64_t)f->n : job_size();
+    if (m->rank < 0 || m->rank >= n)
+        return err_set(MPI_ERR_INTERN, "a remote process has the impossible rank %lld",
+                       (long long)m->rank);
+    *ret_proc = (f ? (int)f->first : 0) + (int)m->rank;
+    return MPI_SUCCESS;
+}
+
+/* Between jobs a member may fail where others do not, so all hear of it. */
+static int all_succeeded(struct bridge *b, int err)
+{
+    int failed = err != MPI_SUCCESS, theirs = 0;
+    coll_allreduce(&b->local, MPI_IN_PLACE, buffer_of(&failed, 1, b->int_type),
+                   op_predefined(MPI_MAX));
+    cross(b, &failed, 1, &theirs, 1);
+    if (err || error_of(b))
+        return err ? err : error_of(b);
+    return failed || theirs
+               ? err_set(MPI_ERR_OTHER, "another process of the new communicator cannot reach all "
+                                        "others")
+               : MPI_SUCCESS;
+}
+
+static int settle_members(const struct group *group, const struct member *m, int n,
+                          struct holds *holds, struct group **ret_remote)
+{
+    int *procs = malloc(((size_t)n + 1) * sizeof(int));
+    int err =
+        procs ? MPI_SUCCESS : err_set(MPI_ERR_NO_MEM, "no memory for a group of %d processes", n);
+    for (int i = 0; !err && i < n; i++) {
+        err = member_proc(&m[i], holds, &procs[i]);
+        if (!err && group_rank_of((struct group *)group, procs[i]) != MPI_UNDEFINED)
+            err =
+                err_set(MPI_ERR_COMM,
+                        "the groups are not disjoint: rank %d of the remote one is local, too", i);
+    }
+    if (!err)
+        err = group_new(n, procs, ret_remote);
+    free(procs);
+    return err;
+}
+
+static int exchange_groups(struct bridge *b, struct group *group, struct holds *holds,
+                           struct group **ret_remote)
 {
     int n_remote = 0;
     cross(b, &group->size, 1, &n_remote, 1);
     if (error_of(b))
         return error_of(b);
-    int *procs = malloc(((size_t)n_remote + 1) * sizeof(int));
-    if (!procs)
-        return err_set(MPI_ERR_NO_MEM, "no memory for a group of %d processes", n_remote);
-    cross(b, group->procs, group->size, procs, n_remote);
-    int err = error_of(b);
+    struct member *mine = members_of(group), *theirs = calloc((size_t)n_remote + 1, sizeof *theirs);
+    int err = mine && theirs
+                  ? MPI_SUCCESS
+                  : err_set(MPI_ERR_NO_MEM, "no memory for a group of %d processes", n_remote);
+    if (!err) {
+        if (b->leads) {
+            schedule_sendrecv(&b->leaders,
+                              buffer_of(mine, (MPI_Count)group->size * MEMBER_WORDS, b->int_type),
+                              b->remote_leader,
+                              buffer_of(theirs, (MPI_Count)n_remote * MEMBER_WORDS, b->int_type),
+                              b->remote_leader);
+            name_connections(theirs, n_remote);
+        }
+        coll_bcast(&b->local, buffer_of(theirs, (MPI_Count)n_remote * MEMBER_WORDS, b->int_type),
+                   b->local_leader);
+        err = error_of(b);
+    }
+    bool several = false;
     for (int i = 0; !err && i < n_remote; i++)
-        if (group_rank_of(group, procs[i]) != MPI_UNDEFINED)
-            err =
-                err_set(MPI_ERR_COMM,
-                        "the groups are not disjoint: rank %d of the remote one is local, too", i);
+        several |= theirs[i].job != mine[0].job;
+    for (int i = 0; !err && i < group->size; i++)
+        several |= mine[i].job != mine[0].job;
     if (!err)
-        err = group_new(n_remote, procs, ret_remote);
-    free(procs);
+        err = settle_members(group, theirs, n_remote, holds, ret_remote);
+    if (several)
+        err = all_succeeded(b, err);
+    free(mine);
+    free(theirs);
     return err;
 }
 
@@ -89,8 +228,9 @@ static int cross_bridge(struct bridge *b, int tag, const struct comm *parent, st
                         struct comm **ret_newintercomm)
 {
     struct group *remote = NULL;
+    struct holds holds = {0};
     uint32_t id = 0;
-    int err = exchange_groups(b, group, &remote);
+    int err = exchange_groups(b, group, &holds, &remote);
     if (!err)
         err = agree(b, tag, &id);
     if (b->leads)
@@ -99,6 +239,7 @@ static int cross_bridge(struct bridge *b, int tag, const struct comm *parent, st
     if (!err)
         err = create_published(id, parent, group, remote, ret_newintercomm);
     group_unref(remote);
+    release_holds(&holds);
     return err;
 }
 
@@ -119,6 +260,18 @@ static int check_leaders(const struct comm *local_comm, int local_leader,
         return err_set(MPI_ERR_RANK, "remote_leader is %d, not in 0..%d", remote_leader,
                        n_peers - 1);
     return MPI_SUCCESS;
+}
+
+int inter_meet(struct comm *local_comm, int local_leader, struct comm *peer_comm, int tag,
+               struct comm **ret_newintercomm)
+{
+    struct bridge b = {.local_leader = local_leader,
+                       .leads = local_leader == local_comm->rank,
+                       .int_type = datatype_predefined(MPI_INT)};
+    schedule_begin(&b.local, local_comm, coll_next_tag(local_comm));
+    if (b.leads)
+        schedule_begin(&b.leaders, peer_comm, coll_group_tag(tag));
+    return cross_bridge(&b, tag, local_comm, local_comm->group, ret_newintercomm);
 }
 
 int mpi_intercomm_create(struct comm *local_comm, int local_leader, struct comm *peer_comm,
@@ -169,13 +322,16 @@ int mpi_intercomm_create_from_groups(struct group *local_group, int local_leader
 /* ---- merge ---- */
 
 /* Whether the local group comes first: `high` decides, and where both groups say the same the lower
- * process index of the first members, which both sides know (MPI-5.0 section 7.6.2 leaves this
+ * job and rank in it of the first members, which both sides know (MPI-5.0 section 7.6.2 leaves this
  * order open). */
 static bool comes_first(const struct comm *inter, int high, int remote_high)
 {
     if ((high != 0) != (remote_high != 0))
         return !high;
-    return inter->group->procs[0] < inter->remote_group->procs[0];
+    uint64_t own_job, remote_job;
+    int64_t own = process_name(inter->group->procs[0], &own_job),
+            remote = process_name(inter->remote_group->procs[0], &remote_job);
+    return own_job != remote_job ? own_job < remote_job : own < remote;
 }
 
 static int join(const struct group *first, const struct group *second, struct group **ret_group)

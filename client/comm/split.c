@@ -133,27 +133,78 @@ int mpi_comm_split(struct comm *comm, int color, int key, struct comm **ret_newc
 
 /* ---- by hardware ---- */
 
+/* Where a process is, in words that several jobs understand: each counts nodes in its own way. */
+struct origin {
+    uint64_t job, node;
+    int64_t color;
+};
+
+static int compare_origins(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct origin));
+}
+
+/* For members of several jobs: how many different origins there are before this process's own, in
+ * an order that all have in common. */
+static int place_origin(struct comm *comm, struct origin mine, int *ret_place)
+{
+    int n = n_members(comm), place = 0;
+    struct origin *all = malloc((size_t)n * sizeof *all);
+    struct schedule s;
+    if (!all)
+        return err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", n);
+    schedule_begin(&s, comm, coll_next_tag(comm));
+    gather_from_all(&s, (const int *)&mine, (int)(sizeof mine / sizeof(int)), (int *)all);
+    int err = schedule_end(&s);
+    qsort(all, (size_t)n, sizeof *all, compare_origins);
+    for (int i = 0; i < n && compare_origins(&all[i], &mine) < 0; i++)
+        place += i == 0 || compare_origins(&all[i], &all[i - 1]) != 0;
+    free(all);
+    *ret_place = place;
+    return err;
+}
+
+/* A number for this process's node that all members understand. */
+static int number_node(struct comm *comm, int *ret_node)
+{
+    *ret_node = job_node_of(job_rank());
+    return comm->foreign
+               ? place_origin(comm, (struct origin){.node = job_node_id(*ret_node)}, ret_node)
+               : MPI_SUCCESS;
+}
+
+/* Makes colors that only members of one job have in common into such that all understand. */
+static int part_jobs(struct comm *comm, bool by_job, int *color)
+{
+    int place;
+    int err =
+        place_origin(comm, (struct origin){.job = by_job ? job_id() : 0, .color = *color}, &place);
+    if (!err && *color != MPI_UNDEFINED)
+        *color = place;
+    return err;
+}
+
 /* Instances of a node: their number is below, for any machine that hwloc knows. */
 #define PLACES_PER_NODE 65536
 
 /* Of all nodes: a number that the processes restricted to the same instance have in common and no
  * other has. */
-static int place_in_job(const struct comm *comm, int type)
+static int place_in_all(int node, int type)
 {
-    int place = hardware_place(type), node = job_node_of(comm->group->procs[comm->rank]);
+    int place = hardware_place(type);
     if (place == HARDWARE_NONE || place >= PLACES_PER_NODE)
         return MPI_UNDEFINED;
     return node * PLACES_PER_NODE + place;
 }
 
 /* By what an info names: hardware (unguided by a process set), or a process set. */
-static int guided_color(const struct comm *comm, const struct info *info, bool by_set)
+static int guided_color(const struct comm *comm, int node, const struct info *info, bool by_set)
 {
     const char *resource = info_get(info, "mpi_hw_resource_type"),
                *set = info_get(info, "mpi_pset_name");
     if (resource) {
         int type = hardware_find(resource);
-        return type < 0 ? MPI_UNDEFINED : place_in_job(comm, type);
+        return type < 0 ? MPI_UNDEFINED : place_in_all(node, type);
     }
     return set && by_set ? pset_color(set, comm->group->procs[comm->rank]) : MPI_UNDEFINED;
 }
@@ -162,12 +213,12 @@ static int guided_color(const struct comm *comm, const struct info *info, bool b
  * be split by hardware. */
 #define ABSENT (-1)
 
-static int split_gather_places(struct comm *comm, bool asks, int *places)
+static int split_gather_places(struct comm *comm, int node, bool asks, int *places)
 {
     int mine[HARDWARE_TYPES] = {ABSENT};
     struct schedule s;
     for (int type = 0; asks && type < HARDWARE_TYPES; type++)
-        mine[type] = place_in_job(comm, type);
+        mine[type] = place_in_all(node, type);
     schedule_begin(&s, comm, coll_next_tag(comm));
     gather_from_all(&s, mine, HARDWARE_TYPES, places);
     return schedule_end(&s);
@@ -196,12 +247,12 @@ static int next_level(const int *places, int n)
 
 /* Those who get a communicator find the name of the level in their info object. Others in the same
  * call do not know that some ask for this, so all members come here. */
-static int unguided_color(struct comm *comm, bool asks, struct info *info, int *ret_color)
+static int unguided_color(struct comm *comm, int node, bool asks, struct info *info, int *ret_color)
 {
     int n = n_members(comm), *places = malloc((size_t)n * HARDWARE_TYPES * sizeof(int));
     if (!places)
         return err_set(MPI_ERR_NO_MEM, "no memory to split a communicator of %d processes", n);
-    int err = split_gather_places(comm, asks, places);
+    int err = split_gather_places(comm, node, asks, places);
     int level = err ? HARDWARE_TYPES : next_level(places, n);
     *ret_color = asks && level < HARDWARE_TYPES ? places[comm->rank * HARDWARE_TYPES + level]
                                                 : MPI_UNDEFINED;
@@ -213,20 +264,20 @@ static int unguided_color(struct comm *comm, bool asks, struct info *info, int *
 
 /* The color that a way of splitting gives this process, MPI_UNDEFINED where it does not apply to
  * it. */
-static int color_of(struct comm *comm, int split_type, struct info *info, int *ret_color)
+static int color_of(struct comm *comm, int node, int split_type, struct info *info, int *ret_color)
 {
     switch (split_type) {
     case MPI_UNDEFINED:
         *ret_color = MPI_UNDEFINED;
         return MPI_SUCCESS;
     case MPI_COMM_TYPE_SHARED:
-        *ret_color = place_in_job(comm, 0);
+        *ret_color = place_in_all(node, 0);
         return MPI_SUCCESS;
     case MPI_COMM_TYPE_HW_UNGUIDED:
         return MPI_SUCCESS; /* together with the others */
     case MPI_COMM_TYPE_HW_GUIDED:
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
-        *ret_color = guided_color(comm, info, split_type == MPI_COMM_TYPE_RESOURCE_GUIDED);
+        *ret_color = guided_color(comm, node, info, split_type == MPI_COMM_TYPE_RESOURCE_GUIDED);
         return MPI_SUCCESS;
     default:
         return err_set(MPI_ERR_ARG, "split_type is %d, none of MPI_COMM_TYPE_*", split_type);
@@ -236,13 +287,20 @@ static int color_of(struct comm *comm, int split_type, struct info *info, int *r
 int mpi_comm_split_type(struct comm *comm, int split_type, int key, struct info *info,
                         struct comm **ret_newcomm)
 {
-    int color = MPI_UNDEFINED;
-    int unguided = MPI_UNDEFINED;
-    int err = color_of(comm, split_type, info, &color);
+    int color = MPI_UNDEFINED, unguided = MPI_UNDEFINED, node;
+    bool is_unguided = split_type == MPI_COMM_TYPE_HW_UNGUIDED;
+    /* What memory, and process sets, are shared by ends with the job. */
+    bool by_job =
+        split_type == MPI_COMM_TYPE_SHARED ||
+        (split_type == MPI_COMM_TYPE_RESOURCE_GUIDED && !info_get(info, "mpi_hw_resource_type"));
+    int err = number_node(comm, &node);
     if (!err)
-        err = unguided_color(comm, split_type == MPI_COMM_TYPE_HW_UNGUIDED, info, &unguided);
-    if (err)
-        return err;
-    return split_comm(comm, split_type == MPI_COMM_TYPE_HW_UNGUIDED ? unguided : color, key,
-                      ret_newcomm);
+        err = color_of(comm, node, split_type, info, &color);
+    if (!err)
+        err = unguided_color(comm, node, is_unguided, info, &unguided);
+    if (is_unguided)
+        color = unguided;
+    if (!err && comm->foreign)
+        err = part_jobs(comm, by_job, &color);
+    return err ? err : split_comm(comm, color, key, ret_newcomm);
 }

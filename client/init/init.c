@@ -16,6 +16,7 @@
 #include "client/coll/choice/select.h"
 #include "client/coll/family/coll.h"
 #include "client/comm/context.h"
+#include "client/dynamic/dynamic.h"
 #include "client/init/env.h"
 #include "client/init/leak.h"
 #include "client/io/worker.h"
@@ -165,7 +166,8 @@ static int start(int level, const char *argv0)
     context_init();
     if (notice_here->begin)
         notice_here->begin();
-    return make_world_and_self();
+    err = make_world_and_self();
+    return err ? err : dynamic_start();
 }
 
 static void stop(void)
@@ -174,6 +176,7 @@ static void stop(void)
     worker_stop();
     if (notice_here->end)
         notice_here->end();
+    dynamic_stop();
     comm_unref(comm_here->self);
     comm_unref(comm_here->world);
     comm_here->self = comm_here->world = NULL;
@@ -303,20 +306,4 @@ int mpi_finalize(void)
     withdraw(comm_here->world);
     init_release();
     return MPI_SUCCESS;
-}
-
-/* ---- what dynamic processes will extend ---- */
-
-int mpi_comm_get_parent(struct comm **ret_parent)
-{
-    *ret_parent = NULL; /* this process was not spawned */
-    return MPI_SUCCESS;
-}
-
-int mpi_comm_disconnect(struct comm **comm)
-{
-    /* The barrier is what tells it from MPI_Comm_free: nothing is under way afterwards (MPI-5.0
-     * section 11.10.4). */
-    int err = mpi_barrier(*comm);
-    return err ? err : mpi_comm_free(comm);
 }

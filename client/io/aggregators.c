@@ -15,6 +15,12 @@
  * missing. */
 static int number_in_nodes(const struct comm *comm, int *numbers)
 {
+    if (comm->foreign) {
+        /* Its members do not see the nodes alike: for all of them it is one node. */
+        for (int i = 0; i < comm->size; i++)
+            numbers[i] = i;
+        return 1;
+    }
     int *n_seen = calloc((size_t)job_n_nodes(), sizeof *n_seen), n_nodes = 0;
     if (!n_seen)
         return 0;

@@ -11,6 +11,7 @@
 #include "client/object/info.h"
 #include "client/object/session.h"
 #include "client/object/topo.h"
+#include "client/transport/foreign.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -26,6 +27,27 @@ void comm_on_destroy(void (*fn)(struct comm *comm))
 {
     assert(comm_here->n_destroy_hooks < COMM_MAX_HOOKS);
     comm_here->destroy_hooks[comm_here->n_destroy_hooks++] = fn;
+}
+
+/* What the members of other jobs are reached by is in use for as long as the communicator lives.
+ * True: there are such members. */
+static bool count_foreign(const struct group *group, void (*count)(struct foreign *))
+{
+    bool any = false;
+    struct foreign *last = NULL;
+    for (int i = 0; group && i < group->size; i++) {
+        uint32_t proc = (uint32_t)group->procs[i];
+        if (last && proc - last->first < last->n)
+            continue;
+        struct foreign *f = foreign_of(proc);
+        if (!f)
+            continue;
+        /* Members of one job lie together or not; each run counts. */
+        last = f;
+        count(f);
+        any = true;
+    }
+    return any;
 }
 
 int comm_new(uint32_t context_id, struct group *group, struct group *remote_group,
@@ -46,6 +68,10 @@ int comm_new(uint32_t context_id, struct group *group, struct group *remote_grou
         group_ref(remote_group);
     comm->errhandler = &errhandler_here->fatal;
     errhandler_ref(&errhandler_here->fatal);
+    if (foreign_here->n > 0) {
+        comm->foreign = count_foreign(group, foreign_ref);
+        comm->foreign |= count_foreign(remote_group, foreign_ref);
+    }
     comm_here->life->begin(comm);
     *ret_comm = comm;
     return MPI_SUCCESS;
@@ -67,6 +93,10 @@ static void comm_destroy(struct object *object)
         comm_here->destroy_hooks[i](comm);
     if (comm->local_comm)
         comm_unref(comm->local_comm);
+    if (comm->foreign) {
+        count_foreign(comm->group, foreign_unref);
+        count_foreign(comm->remote_group, foreign_unref);
+    }
     group_unref(comm->group);
     group_unref(comm->remote_group);
     errhandler_unref(comm->errhandler);

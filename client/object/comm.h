@@ -30,7 +30,8 @@ struct topo;
 
 #define COMM_CONTEXT_WORLD 0
 #define COMM_CONTEXT_SELF  4
-#define COMM_CONTEXT_FIRST 8 /* first id that comm/context.c hands out */
+#define COMM_CONTEXT_HELLO 8  /* between two processes whose jobs become connected */
+#define COMM_CONTEXT_FIRST 12 /* first id that comm/context.c hands out */
 
 struct comm {
     struct object obj;
@@ -42,6 +43,8 @@ struct comm {
     struct group
         *group; /* local group; group->procs[rank] = process index in the job (world rank) */
     struct group *remote_group; /* NULL for an intracommunicator */
+    bool foreign;               /* it has processes of several jobs, or is the local one of such an
+                                   intercommunicator: where they run is not known to all in the same way */
     struct comm *
         local_comm; /* of an intercommunicator: intracommunicator over the local group, no handle */
     struct errhandler *errhandler;

@@ -41,7 +41,9 @@ struct engine {
     int n_waiting;
 
     /* peer.c */
-    struct peer **peers;    /* by world rank; NULL until the first message */
+    struct peer **peers; /* by world rank, in engine 0 also of other jobs; NULL until the first
+                            message */
+    uint32_t n_peers;
     struct list busy_peers; /* those with a backlog */
 
     /* transfer.c */

@@ -187,15 +187,21 @@ static void inbound_in_order(const struct incoming *in)
     }
 }
 
-void inbound_deinit(struct engine *e)
+void inbound_forget(struct engine *e, uint32_t first, uint32_t n)
 {
-    for (uint32_t i = 0; e->peers && i < transport_here->n_world; i++) {
+    for (uint32_t i = first; i < first + n && i < e->n_peers; i++) {
         if (!e->peers[i])
             continue;
         list_foreach_safe(it, &e->peers[i]->early)
             free(list_entry(it, struct early_message, link));
         list_init(&e->peers[i]->early);
     }
+}
+
+void inbound_deinit(struct engine *e)
+{
+    if (e->peers)
+        inbound_forget(e, 0, e->n_peers);
 }
 
 /* ---- everything that comes ---- */

@@ -21,5 +21,7 @@ void inbound_message(void *arg, uint32_t src_world, const struct ring_slot *slot
 
 /* Frees what came before its turn and was never handled. */
 void inbound_deinit(struct engine *e);
+/* What came early from these peers is out of date. */
+void inbound_forget(struct engine *e, uint32_t first, uint32_t n);
 
 #endif

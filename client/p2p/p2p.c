@@ -7,6 +7,8 @@
 #include "client/p2p/inbound.h"
 #include "client/p2p/outbound.h"
 #include "client/p2p/protocols.h"
+#include "client/progress/progress.h"
+#include "client/transport/foreign.h"
 
 /* ---- the turn of an engine ---- */
 
@@ -73,6 +75,16 @@ void p2p_taken(uint32_t src_world, uint64_t bytes)
     peer_owe(peer_get(vci_here->table[0].engine, src_world), bytes);
 }
 
+/* ---- other jobs ---- */
+
+static void p2p_forget(uint32_t first, uint32_t n)
+{
+    struct engine *e = vci_here->table[0].engine;
+
+    inbound_forget(e, first, n);
+    peer_forget(e, first, n);
+}
+
 /* ---- set-up and end ---- */
 
 static int p2p_make_engine(struct vci *vci)
@@ -106,6 +118,8 @@ int p2p_init(void)
     for (uint32_t i = 0; !err && i < n; i++)
         err = p2p_make_engine(&vci_here->table[i]);
     vci_here->ops = &p2p_vci_ops;
+    foreign_here->forget = p2p_forget;
+    progress_register(foreign_poll, &foreign_here->n_waiting, true);
     return err ? err_set(MPI_ERR_NO_MEM, "no memory for the message queues") : MPI_SUCCESS;
 }
 
@@ -132,6 +146,7 @@ static void p2p_free_engine(struct vci *vci)
 void p2p_deinit(void)
 {
     vci_here->ops = NULL;
+    foreign_here->forget = NULL;
     for (uint32_t i = 0; i < SEGMENT_MAX_VCIS; i++)
         if (vci_here->table[i].engine)
             p2p_free_engine(&vci_here->table[i]);

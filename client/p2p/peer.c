@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/transport/end.h"
+#include "client/transport/foreign.h"
 
 /* Below this two copies through the ring beat the system call that reads the sender's memory, whose
  * latency is about 1 us (bench/run --only node). */
@@ -24,7 +25,8 @@ struct control_message {
 int peer_init(struct engine *e)
 {
     list_init(&e->busy_peers);
-    e->peers = calloc(transport_here->n_world, sizeof *e->peers);
+    e->n_peers = e->vci->index == 0 ? foreign_n_peers() : transport_here->n_world;
+    e->peers = calloc(e->n_peers, sizeof *e->peers);
     return e->peers ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
@@ -37,11 +39,26 @@ static void peer_free(struct peer *p)
 
 void peer_deinit(struct engine *e)
 {
-    for (uint32_t i = 0; e->peers && i < transport_here->n_world; i++)
+    for (uint32_t i = 0; e->peers && i < e->n_peers; i++)
         if (e->peers[i])
             peer_free(e->peers[i]);
     free(e->peers);
     e->peers = NULL;
+}
+
+void peer_forget(struct engine *e, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = first; i < first + n && i < e->n_peers; i++) {
+        struct peer *p = e->peers[i];
+        if (!p)
+            continue;
+        if (!list_empty(&p->busy)) {
+            list_remove(&p->busy);
+            e->n_waiting--;
+        }
+        peer_free(p);
+        e->peers[i] = NULL;
+    }
 }
 
 struct peer *peer_make(struct engine *e, uint32_t world)

@@ -37,6 +37,8 @@ struct peer {
 int peer_init(struct engine *e);
 void peer_deinit(struct engine *e);
 struct peer *peer_make(struct engine *e, uint32_t world);
+/* These peers are others from now on; no transfer with them is under way. */
+void peer_forget(struct engine *e, uint32_t first, uint32_t n);
 
 /* Never NULL: without memory for a peer's state no message can be sent at all and the process
  * ends. */

@@ -77,11 +77,20 @@ bool job_is_local(int world_rank)
 
 const char *job_node_name(int node)
 {
-    if (transport_here->base && node >= 0 && node < job_n_nodes())
+    if (transport_here->base && node >= 0 &&
+        node < job_n_nodes() + (int)transport_here->layout.shape.n_foreign)
         return segment_node_at(transport_here->base, &transport_here->layout, (uint32_t)node)->name;
     if (!job_here->own_name[0])
         gethostname(job_here->own_name, sizeof job_here->own_name - 1);
     return job_here->own_name;
+}
+
+uint64_t job_node_id(int node)
+{
+    return transport_here->base
+               ? segment_node_at(transport_here->base, &transport_here->layout, (uint32_t)node)
+                     ->node_id
+               : 0;
 }
 
 int job_n_networks(void)

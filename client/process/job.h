@@ -26,6 +26,8 @@ int job_local_rank_of(int world_rank);
 int job_local_size(void);
 int job_local_rank(void);
 bool job_is_local(int world_rank);
+/* What names a node in the whole cluster. */
+uint64_t job_node_id(int node);
 /* Name of a node by index; valid until job_detach. */
 const char *job_node_name(int node);
 /* Networks that nodes of the job are on, in the same order on all ranks: their number, their names,

@@ -62,7 +62,8 @@ int *topo_nodes(const struct comm *comm, int n, bool *ret_several)
     int *nodes = malloc(((size_t)n + 1) * sizeof(int));
     *ret_several = false;
     for (int i = 0; nodes && i < n; i++) {
-        nodes[i] = job_node_of(comm->group->procs[i]);
+        /* In a communicator of several jobs not all members see the same nodes. */
+        nodes[i] = comm->foreign ? 0 : job_node_of(comm->group->procs[i]);
         *ret_several = *ret_several || nodes[i] != nodes[0];
     }
     return nodes;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
+#include "client/transport/foreign.h"
 
 /* Messages taken from one ring before the next gets its turn. */
 #define BURST 32u
@@ -111,10 +112,10 @@ static int drain(struct inbox *box, struct inbox_ring *r)
     while (n < BURST && (slot = ring_peek(&r->consumer)) != NULL) {
         uint32_t len = slot->len;
         const void *payload = ring_payload(&r->consumer, slot, len, slot->data_line);
-        uint32_t src = r->from_channel ? slot->peer : r->src_world;
+        uint32_t src = r->from_channel ? foreign_source(slot->peer) : r->src_world;
         /* A slot that points outside its ring was not written by this library: nothing of it is
          * believed. */
-        if (__builtin_expect(payload != NULL && src < transport_here->n_world, 1))
+        if (__builtin_expect(payload != NULL && src != UINT32_MAX, 1))
             box->handle(box->arg, src, slot, len, payload);
         else
             len = 0;

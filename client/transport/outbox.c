@@ -94,6 +94,9 @@ struct ring_producer *outbox_remote(struct outbox *box, uint32_t world_rank, uin
 
     if (slot >= HOP_MAX_NODES)
         return NULL;
+    /* Another job's ranks on this node: any channel joins them. */
+    if (slot == 0)
+        return outbox_is_closed(0, world_rank) ? NULL : outbox_channel_ring(box, 0);
     const struct hop_entry *entry = &transport_here->hops->entries[slot];
     hop_word way = atomic_load_explicit(&entry->quick, memory_order_relaxed);
     if (large) {

@@ -17,6 +17,15 @@ void backlog_init(struct backlog *b, struct sender *sender, uint32_t blocks_max)
         .port = sender->port, .sender = sender, .jobs = sender->jobs, .blocks_max = blocks_max};
 }
 
+/* By which number and rank their node speaks of this peer of a job. */
+static uint32_t backlog_name(const struct channel_job *job, uint32_t peer, uint64_t *ret_number)
+{
+    const struct channel_foreign *f = job_table_foreign(job, peer);
+
+    *ret_number = f ? f->out : job->config.job;
+    return f ? peer - f->first : peer;
+}
+
 static struct backlog_queue *backlog_find(struct backlog *b, const struct channel_job *job,
                                           uint32_t rank)
 {
@@ -72,8 +81,12 @@ static int backlog_may_go(struct backlog *b, const struct channel_job *job, uint
         pool->n_use[BLOCK_FLOW] + pool->n_use[BLOCK_ORPHAN] + b->n_waiting + b->n_refused >=
             blocks_max)
         return BACKLOG_E_BLOCKED;
-    if (b->credit.n > 0 && !credit_take(&b->credit, job->config.job, rank, b->port->now_ns))
-        return BACKLOG_E_CLOSED;
+    if (b->credit.n > 0) {
+        uint64_t number;
+        uint32_t theirs = backlog_name(job, rank, &number);
+        if (!credit_take(&b->credit, number, theirs, b->port->now_ns))
+            return BACKLOG_E_CLOSED;
+    }
     *ret_flow = f;
     return 0;
 }
@@ -90,8 +103,9 @@ int backlog_add(struct backlog *b, struct channel_job *job, const struct wire_he
                 const void *payload)
 {
     const struct arena *arena = b->port->arena;
-    uint32_t n_before = b->n_queues;
-    struct backlog_queue *q = backlog_open(b, job, h->dst_rank);
+    uint32_t n_before = b->n_queues, peer;
+    const struct channel_job *sender = job_table_sender(b->jobs, h, &peer);
+    struct backlog_queue *q = sender == job ? backlog_open(b, job, peer) : NULL;
 
     if (!q)
         return BACKLOG_E_FULL;
@@ -133,7 +147,8 @@ void backlog_on_refuse(struct backlog *b, uint32_t src_slot, const struct wire_h
 
     if (!message)
         return;
-    struct channel_job *job = job_table_find(b->jobs, h->job);
+    uint32_t peer;
+    struct channel_job *job = job_table_sender(b->jobs, message, &peer);
     if (!job) {
         /* Nobody waits for it any more. */
         uint32_t block = send_take_back(b->sender, src_slot, h);
@@ -141,7 +156,7 @@ void backlog_on_refuse(struct backlog *b, uint32_t src_slot, const struct wire_h
             pool_give(&b->port->pool, block);
         return;
     }
-    struct backlog_queue *q = backlog_open(b, job, h->dst_rank);
+    struct backlog_queue *q = backlog_open(b, job, peer);
     if (!q || !credit_refuse(&b->credit, h->job, h->dst_rank, b->port->now_ns))
         return;
     uint32_t block = send_take_back(b->sender, src_slot, h);
@@ -164,7 +179,7 @@ static bool backlog_send_refused(struct backlog *b, struct backlog_queue *q)
         send_flow(b->sender, job_table_slot(q->job, q->rank), port_class(b->port, h->len));
 
     if (f->no_route_ns != 0 || flow_tx_room(&f->tx) == 0 ||
-        !credit_take_refused(&b->credit, q->job->config.job, q->rank, b->port->now_ns))
+        !credit_take_refused(&b->credit, h->job, h->dst_rank, b->port->now_ns))
         return false;
     uint32_t block = record_queue_advance(&q->refused, b->port->arena);
     assert(block != BLOCK_NONE && b->n_refused > 0);
@@ -200,6 +215,7 @@ static bool backlog_send_waiting(struct backlog *b, struct backlog_queue *q)
 
 uint32_t backlog_poll(struct backlog *b, uint32_t budget)
 {
+    uint64_t number;
     bool retry = b->n_refused > 0 && b->port->now_ns >= b->retry_ns;
     uint32_t n = 0;
 
@@ -213,8 +229,9 @@ uint32_t backlog_poll(struct backlog *b, uint32_t budget)
         while (!record_queue_empty(&q->waiting) && n < budget && backlog_send_waiting(b, q))
             n++;
         /* While it is stopped it stays closed: the next burst would come here again. */
+        uint32_t theirs = backlog_name(q->job, q->rank, &number);
         if (record_queue_empty(&q->waiting) && record_queue_empty(&q->refused) &&
-            !credit_is_stopped(&b->credit, q->job->config.job, q->rank))
+            !credit_is_stopped(&b->credit, number, theirs))
             backlog_forget(b, q);
     }
     return n;
@@ -229,12 +246,14 @@ void backlog_age(struct backlog *b)
 void backlog_release(struct backlog *b, const struct channel_job *job)
 {
     const struct arena *arena = b->port->arena;
+    uint64_t number;
     uint32_t block;
 
     for (uint32_t i = b->n_queues; i-- > 0;) {
         struct backlog_queue *q = &b->queues[i];
         if (q->job != job)
             continue;
+        uint32_t theirs = backlog_name(q->job, q->rank, &number);
         while ((block = record_queue_drop_block(&q->waiting, arena)) != BLOCK_NONE) {
             b->n_waiting--;
             q->job->n_blocks[JOB_BLOCKS_SENDING]--;
@@ -243,9 +262,28 @@ void backlog_release(struct backlog *b, const struct channel_job *job)
         while ((block = record_queue_drop_block(&q->refused, arena)) != BLOCK_NONE) {
             b->n_refused--;
             q->job->n_blocks[JOB_BLOCKS_SENDING]--;
-            credit_drop_refused(&b->credit, job->config.job, q->rank);
+            credit_drop_refused(&b->credit, number, theirs);
             pool_give(&b->port->pool, block);
         }
         backlog_forget(b, q);
     }
+}
+
+bool backlog_has_any(const struct backlog *b, const struct channel_job *job, uint32_t first,
+                     uint32_t n)
+{
+    for (uint32_t i = 0; i < b->n_queues; i++)
+        if (b->queues[i].job == job && b->queues[i].rank - first < n &&
+            !(record_queue_empty(&b->queues[i].waiting) &&
+              record_queue_empty(&b->queues[i].refused)))
+            return true;
+    return false;
+}
+
+void backlog_forget_peers(struct backlog *b, const struct channel_job *job, uint32_t first,
+                          uint32_t n)
+{
+    for (uint32_t i = b->n_queues; i-- > 0;)
+        if (b->queues[i].job == job && b->queues[i].rank - first < n)
+            backlog_forget(b, &b->queues[i]);
 }

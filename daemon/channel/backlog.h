@@ -18,7 +18,7 @@
 
 struct backlog_queue {
     struct channel_job *job;
-    uint32_t rank;
+    uint32_t rank;               /* or another peer of the job */
     struct record_queue refused; /* a block each */
     struct record_queue waiting;
 };
@@ -69,3 +69,9 @@ static inline bool backlog_needs_time(const struct backlog *b)
 }
 /* Throws away what there is of this job. */
 void backlog_release(struct backlog *b, const struct channel_job *job);
+/* Do messages of the job wait for any of these n peers? */
+bool backlog_has_any(const struct backlog *b, const struct channel_job *job, uint32_t first,
+                     uint32_t n);
+/* None waits, and none will: the peers are nobody's any more. */
+void backlog_forget_peers(struct backlog *b, const struct channel_job *job, uint32_t first,
+                          uint32_t n);

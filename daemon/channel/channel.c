@@ -169,6 +169,18 @@ void channel_job_free(struct channel_job *job)
     attach_job_free(job);
 }
 
+int channel_foreign_new(struct channel_job *job, uint64_t out, uint64_t in, uint32_t first,
+                        uint32_t n, const struct channel_place *places,
+                        struct channel_foreign **ret_foreign)
+{
+    return attach_foreign_new(job, out, in, first, n, places, ret_foreign);
+}
+
+void channel_foreign_free(struct channel_foreign *foreign)
+{
+    attach_foreign_free(foreign);
+}
+
 int channel_address(struct channel *ch, void *buf, size_t *len)
 {
     return ch->turn.port.driver->address(ch->turn.port.net, buf, len);

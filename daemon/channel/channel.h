@@ -84,6 +84,16 @@ int channel_job_new(const struct channel *ch, const struct cmd_job *config,
 /* After EVENT_JOB_DETACHED, or if it was never attached. NULL is fine. */
 void channel_job_free(struct channel_job *job);
 
+/* A channel's end of a connection between this job and another one, for CMD_ADD_FOREIGN: the other
+ * job's ranks 0 to n - 1 run at these places (node id and slot in the hop table) and become peers
+ * `first` and up, n_world or higher. `in` and `out` are the connection's numbers by direction,
+ * which differ in the lowest bit. 0 or negative errno. */
+int channel_foreign_new(struct channel_job *job, uint64_t out, uint64_t in, uint32_t first,
+                        uint32_t n, const struct channel_place *places,
+                        struct channel_foreign **ret_foreign);
+/* After EVENT_FOREIGN_REMOVED; the end of the job frees those that it still has. NULL is fine. */
+void channel_foreign_free(struct channel_foreign *foreign);
+
 /* Address of the endpoint, for the peers. *len: in size of buf (NET_ADDRESS_BYTES is enough), out
  * bytes used. 0 or -errno. */
 int channel_address(struct channel *ch, void *buf, size_t *len);

@@ -105,7 +105,7 @@ static void delivery_block_done(struct delivery *d, struct down *down, uint32_t 
     if (record_queue_empty(&down->backlog)) {
         list_remove(&down->node);
         for (uint32_t i = 0; i < down->n_told; i++)
-            ack_go(d->acks, down->told[i], down->job->config.job, down->world);
+            ack_go(d->acks, down->told[i].in, down->told[i].job, down->world);
         down->n_told = 0;
     }
     port_block_done(d->port, block, 0);
@@ -141,17 +141,20 @@ static bool delivery_is_high(const struct delivery *d, const struct down *down)
     return n > max / 2 || (n > max / 16 && d->n_blocks > d->blocks_max / 2);
 }
 
-void delivery_check_high(struct delivery *d, struct down *down, struct flow_in *in)
+void delivery_check_high(struct delivery *d, struct down *down, struct flow_in *in, uint64_t job)
 {
     uint32_t i = 0;
 
     if (record_queue_empty(&down->backlog) || !delivery_is_high(d, down))
         return;
-    while (i < down->n_told && down->told[i] != in)
+    while (i < down->n_told && (down->told[i].in != in || down->told[i].job != job))
         i++;
-    if (i == down->n_told && i < DELIVERY_TOLD)
-        down->told[down->n_told++] = in;
-    ack_stop(d->acks, in, down->job->config.job, down->world);
+    if (i == down->n_told && i < DELIVERY_TOLD) {
+        down->told[i].in = in;
+        down->told[i].job = job;
+        down->n_told++;
+    }
+    ack_stop(d->acks, in, job, down->world);
 }
 
 bool delivery_has_work(const struct delivery *d)

@@ -24,8 +24,11 @@ struct down {
     struct record_queue backlog;
     uint64_t refused_ns; /* since when packets are refused without any being drained; 0: not */
     uint64_t reported_ns;
-    struct flow_in *told[DELIVERY_TOLD]; /* flows whose sources were told to stop; more than fit
-                                            find out by themselves */
+    struct {
+        struct flow_in *in;
+        uint64_t job;      /* by which the source knows the rank's job */
+    } told[DELIVERY_TOLD]; /* flows whose sources were told to stop; more than fit find out by
+                              themselves */
     uint32_t n_told;
 };
 
@@ -48,8 +51,9 @@ enum { DELIVERY_E_REFUSED = 1 };
  * DELIVERY_E_REFUSED. */
 int delivery_put(struct delivery *d, struct down *down, const struct wire_header *h,
                  const void *payload, uint32_t block, bool *ret_kept);
-/* Tells the source of this flow to stop if the rank's backlog is high. */
-void delivery_check_high(struct delivery *d, struct down *down, struct flow_in *in);
+/* Tells the source of this flow, which knows the rank's job by this number, to stop if the rank's
+ * backlog is high. */
+void delivery_check_high(struct delivery *d, struct down *down, struct flow_in *in, uint64_t job);
 /* Delivers from the backlogs, as far as there is room. Returns how many messages. */
 uint32_t delivery_poll(struct delivery *d);
 /* Would delivery_poll do anything? */

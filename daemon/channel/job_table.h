@@ -11,6 +11,23 @@
 
 struct up;
 struct down;
+/*
+ * The ranks of another job as peers of those of a job here: one end of a connection between two
+ * jobs. Packets of a connection do not name a job but the number of their direction, which is
+ * random and which no rank knows: who it is for and who may send follow from this record alone.
+ */
+struct channel_foreign {
+    struct list node; /* in channel_job.foreign */
+    struct channel_foreign *hash_next;
+    struct channel_job *job;
+    uint64_t out, in;             /* in the packets to them, and from them */
+    uint32_t first, n;            /* their numbers as peers of the job; `first` is their rank 0 */
+    struct channel_place *places; /* [n] */
+    /* Being removed: by local rank, what its ring had to be read up to; and whether it was. */
+    bool removing;
+    uint32_t *read_from;
+    bool *read;
+};
 
 /* Where blocks of a job wait. */
 enum job_blocks {
@@ -32,9 +49,12 @@ struct channel_job {
     uint32_t backlog_max; /* blocks of one rank's messages that wait for room in its ring */
     bool attached, detached;
     uint32_t n_blocks[JOB_BLOCKS_KINDS]; /* that wait for ranks that do not take them */
-    uint32_t *n_waiting; /* by local rank: messages from it in this channel's backlogs */
-    struct up *ups;      /* by local rank: channel/tx */
-    struct down *downs;  /* channel/delivery */
+    uint32_t *n_waiting;      /* by local rank: messages from it in this channel's backlogs */
+    struct list foreign;      /* its connections with other jobs */
+    struct list foreign_gone; /* those that its end took with it */
+    struct channel_foreign **foreign_of; /* [n_foreign] by number behind n_world; NULL: nobody */
+    struct up *ups;                      /* by local rank: channel/tx */
+    struct down *downs;                  /* channel/delivery */
     uint32_t *data_end;
 };
 
@@ -45,6 +65,7 @@ struct channel_job {
 struct job_table {
     struct list all;
     struct channel_job *hash[JOB_TABLE_HASH];
+    struct channel_foreign *foreign[JOB_TABLE_HASH];
     uint64_t ended[JOB_TABLE_ENDED]; /* the last ones */
     uint32_t n_ended;
     struct {
@@ -67,8 +88,34 @@ void job_table_remove(struct job_table *t, struct channel_job *job);
 bool job_table_may_keep(const struct job_table *t, const struct channel_job *job,
                         enum job_blocks kind, uint32_t max);
 
-/* Slot of the node on which this rank of the job runs; 0: this one. */
-static inline uint32_t job_table_slot(const struct channel_job *job, uint32_t rank)
+/* The end here of the connection whose packets carry this number on their way in, or out. NULL:
+ * none. */
+struct channel_foreign *job_table_foreign_in(const struct job_table *t, uint64_t in);
+struct channel_foreign *job_table_foreign_out(const struct job_table *t, uint64_t out);
+/* Of a job that is in the table. */
+void job_table_add_foreign(struct job_table *t, struct channel_foreign *foreign);
+void job_table_remove_foreign(struct job_table *t, struct channel_foreign *foreign);
+
+/* Ranks and foreign processes: numbers from here on are nobody's. */
+static inline uint32_t job_table_peers(const struct channel_job *job)
 {
-    return job->nodes[job->world[rank].node].slot;
+    return job->layout.shape.n_world + job->layout.shape.n_foreign;
+}
+
+/* The connection through which this peer is reached; NULL: a rank of the job, or nobody. */
+static inline struct channel_foreign *job_table_foreign(const struct channel_job *job,
+                                                        uint32_t peer)
+{
+    return peer < job->layout.shape.n_world ? NULL
+                                            : job->foreign_of[peer - job->layout.shape.n_world];
+}
+
+/* The job that sent this packet from here, and the peer that it was for. NULL: over. */
+struct channel_job *job_table_sender(const struct job_table *t, const struct wire_header *h,
+                                     uint32_t *ret_peer);
+
+/* Slot of the node on which this peer of the job runs; 0: this one. */
+static inline uint32_t job_table_slot(const struct channel_job *job, uint32_t peer)
+{
+    return job->nodes[job->world[peer].node].slot;
 }

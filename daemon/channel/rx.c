@@ -3,35 +3,60 @@
 
 #include <string.h>
 
+/* Nobody known is meant. 0: to be forgotten; DELIVERY_E_REFUSED: he may still come. */
+static int rx_unknown(struct rx *rx, const struct wire_header *h)
+{
+    if (job_table_may_come(rx->jobs, h->job, rx->port->now_ns))
+        return DELIVERY_E_REFUSED;
+    count_add(&rx->port->count, COUNT_DROP_JOB, 1);
+    return 0;
+}
+
+/* Of the job that the packet is for: whether its source and destination are what they say. */
+static bool rx_ranks_fit(const struct channel_job *job, const struct wire_header *h, uint32_t peer)
+{
+    return h->dst_rank < job->layout.shape.n_world && job_table_slot(job, h->dst_rank) == 0 &&
+           job->nodes[job->world[peer].node].node_id == h->src_node;
+}
+
 /* Brings the message to its rank. 0: taken (delivered, or to be forgotten); DELIVERY_E_REFUSED: not
  * now. */
-static int rx_deliver(struct rx *rx, struct flow_in *in, const struct wire_header *h,
-                      uint32_t block, bool *ret_kept)
+static int rx_deliver(struct rx *rx, struct flow_in *in, struct wire_header *h, uint32_t block,
+                      bool *ret_kept)
 {
-    struct channel_job *job = job_table_find(rx->jobs, h->job);
+    const uint64_t number = h->job;
+    const struct channel_job *job;
+    uint32_t peer = h->src_rank, n_peers, stamp = 0;
 
-    if (!job) {
-        if (h->job == 0)
-            return 0;
-        if (job_table_may_come(rx->jobs, h->job, rx->port->now_ns))
-            return DELIVERY_E_REFUSED;
-        count_add(&rx->port->count, COUNT_DROP_JOB, 1);
+    if (h->job == 0)
         return 0;
+    if (h->flags & WIRE_F_FOREIGN) {
+        const struct channel_foreign *f = job_table_foreign_in(rx->jobs, h->job);
+        if (!f)
+            return rx_unknown(rx, h);
+        job = f->job;
+        n_peers = f->n;
+        stamp = h->src_rank < f->n ? f->places[h->src_rank].stamp : 0;
+        peer += f->first;
+    } else {
+        job = job_table_find(rx->jobs, h->job);
+        if (!job)
+            return rx_unknown(rx, h);
+        n_peers = job->layout.shape.n_world;
     }
-    uint32_t n_world = job->layout.shape.n_world;
-    if (h->dst_rank >= n_world || h->src_rank >= n_world || job_table_slot(job, h->dst_rank) != 0 ||
-        job->nodes[job->world[h->src_rank].node].node_id != h->src_node) {
+    if (h->src_rank >= n_peers || !rx_ranks_fit(job, h, peer)) {
         count_add(&rx->port->count, COUNT_DROP_RANK, 1);
         return 0;
     }
     struct down *down = &job->downs[job->world[h->dst_rank].local];
+    h->src_rank = peer | stamp; /* as the ranks of this job know it */
     int rc = delivery_put(rx->delivery, down, h, h + 1, block, ret_kept);
-    delivery_check_high(rx->delivery, down, in);
+    delivery_check_high(rx->delivery, down, in, number);
     return rc;
 }
 
 /* Data of a flow that this channel owns. True if the block was kept. */
-static bool rx_data(struct rx *rx, uint32_t slot, const struct wire_header *h, uint32_t block)
+static bool rx_data(struct rx *rx, uint32_t slot, struct wire_header *h, uint32_t block)
 {
     struct flow_in *in = ack_flow(rx->acks, slot, h);
     bool kept = false;
@@ -90,7 +115,7 @@ static void rx_give(struct rx *rx, uint32_t to, uint32_t block)
 /* A packet for this node, found sound. Takes the block. */
 static void rx_local(struct rx *rx, uint32_t block)
 {
-    const struct wire_header *h = port_header(rx->port, block);
+    struct wire_header *h = port_header(rx->port, block);
     uint32_t slot = port_slot_of(rx->port, h->src_node);
     bool kept = false;
 

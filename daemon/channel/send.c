@@ -74,7 +74,7 @@ static void send_number(struct sender *s, struct flow *f, uint32_t block)
     struct wire_header *h = port_header(s->port, block);
 
     h->flow_class = f->cls;
-    h->flags = f->tx.first ? WIRE_F_FIRST : 0;
+    h->flags = (uint8_t)((h->flags & WIRE_F_FOREIGN) | (f->tx.first ? WIRE_F_FIRST : 0));
     h->seq = flow_tx_add(&f->tx, block, (uint32_t)sizeof *h + h->len);
     s->n_pending[f->cls]++;
 }
@@ -109,7 +109,8 @@ static void send_check_epoch(struct sender *s, struct flow *f)
             uint32_t block = s->scratch[i];
             struct wire_header *h = port_header(s->port, block);
             uint32_t copy = BLOCK_NONE;
-            if (!job_table_find(s->jobs, h->job)) {
+            uint32_t peer;
+            if (!job_table_sender(s->jobs, h, &peer)) {
                 send_release(s, block);
                 n_dropped++;
                 continue;
@@ -179,7 +180,8 @@ static bool send_transmit(struct sender *s, struct flow *f, uint32_t seq, hop_wo
     bool again = seq != f->tx.send_next;
     uint32_t block = p->block;
 
-    if (again && h->job != 0 && !job_table_find(s->jobs, h->job)) {
+    /* Of another job, which may go on when the one here is over, somebody may wait. */
+    if (again && h->job != 0 && !(h->flags & WIRE_F_FOREIGN) && !job_table_find(s->jobs, h->job)) {
         /* Nobody waits for it any more; only its number must still arrive. */
         h->job = 0;
         h->len = 0;
@@ -188,7 +190,8 @@ static bool send_transmit(struct sender *s, struct flow *f, uint32_t seq, hop_wo
     uint32_t len = p->len;
     h->hops_left = WIRE_MAX_HOPS;
     h->dst_epoch = f->dst_epoch;
-    h->flags = (uint8_t)((h->flags & WIRE_F_FIRST) | (flow_tx_ask(&f->tx, seq) ? WIRE_F_ACK : 0));
+    h->flags = (uint8_t)((h->flags & (WIRE_F_FIRST | WIRE_F_FOREIGN)) |
+                         (flow_tx_ask(&f->tx, seq) ? WIRE_F_ACK : 0));
     h->sent_us = (uint32_t)(s->port->now_ns / CLOCK_NS_PER_US);
     wire_seal(h);
     s->port->arena->held[block].len = len;

@@ -122,6 +122,12 @@ static void turn_command(struct turn *t, const struct cmd *cmd)
         if (attach_detach_job(&t->attach, cmd->job))
             watch_remove(&t->watch, cmd->job->config.event_fd);
         break;
+    case CMD_ADD_FOREIGN:
+        attach_add_foreign(&t->attach, cmd->foreign);
+        break;
+    case CMD_REMOVE_FOREIGN:
+        attach_remove_foreign(&t->attach, cmd->foreign);
+        break;
     case CMD_SET_WAIT:
         t->wait_mode = cmd->wait_mode;
         break;

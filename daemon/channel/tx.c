@@ -29,6 +29,8 @@ static int tx_poison(struct up *up, const char *why)
 static void tx_describe(const struct tx *tx, const struct up *up, const struct ring_slot *slot,
                         uint32_t len, uint32_t peer, struct wire_header *h)
 {
+    const struct channel_foreign *f = job_table_foreign(up->job, peer);
+
     *h = (struct wire_header){
         .magic = WIRE_MAGIC,
         .version = WIRE_VERSION,
@@ -37,10 +39,11 @@ static void tx_describe(const struct tx *tx, const struct up *up, const struct r
         .src_node = tx->port->node_id,
         .dst_node = up->job->nodes[up->job->world[peer].node].node_id,
         .src_epoch = tx->port->epoch,
-        .job = up->job->config.job,
+        .flags = f ? WIRE_F_FOREIGN : 0,
+        .job = f ? f->out : up->job->config.job,
         .len = len,
         .src_rank = up->world,
-        .dst_rank = peer,
+        .dst_rank = f ? peer - f->first : peer,
         .msg_kind = slot->kind,
         .msg_flags = slot->flags,
         .msg_context = slot->context,
@@ -50,10 +53,60 @@ static void tx_describe(const struct tx *tx, const struct up *up, const struct r
     };
 }
 
+/* To a rank of this node. 0 or TX_E_BLOCKED. */
+static int tx_deliver(struct tx *tx, const struct up *up, const struct ring_slot *slot,
+                      uint32_t len, uint32_t peer, const void *payload)
+{
+    const struct channel_job *job = up->job;
+    const struct channel_foreign *f = job_table_foreign(job, peer);
+    struct wire_header own;
+    bool kept = false;
+
+    tx_describe(tx, up, slot, len, peer, &own);
+    if (f) {
+        /* The other end of the connection is here, too. */
+        const struct channel_foreign *other = job_table_foreign_in(tx->jobs, f->out);
+        if (!other || up->world >= other->n || own.dst_rank >= other->job->layout.shape.n_world ||
+            job_table_slot(other->job, own.dst_rank) != 0) {
+            count_add(&tx->port->count, COUNT_DROP_RANK, 1);
+            return 0;
+        }
+        job = other->job;
+        own.src_rank = (other->first + up->world) | other->places[up->world].stamp;
+    }
+    if (delivery_put(tx->delivery, &job->downs[job->world[own.dst_rank].local], &own, payload,
+                     BLOCK_NONE, &kept) != 0)
+        return TX_E_BLOCKED;
+    count_add(&tx->port->count, COUNT_MSGS_LOCAL, 1);
+    return 0;
+}
+
+/* To a rank of another node. 0 or TX_E_BLOCKED. */
+static int tx_send(struct tx *tx, struct up *up, const struct ring_slot *slot, uint32_t len,
+                   uint32_t peer, const void *payload)
+{
+    struct wire_header own;
+    struct flow *f;
+    int rc = backlog_admit(tx->backlog, up->job, peer, port_class(tx->port, len), &f);
+
+    if (rc == BACKLOG_E_BLOCKED)
+        return TX_E_BLOCKED;
+    if (rc == BACKLOG_E_CLOSED) {
+        tx_describe(tx, up, slot, len, peer, &own);
+        return backlog_add(tx->backlog, up->job, &own, payload) == 0 ? 0 : TX_E_BLOCKED;
+    }
+    uint32_t block = pool_take(&tx->port->pool, BLOCK_FLOW);
+    struct wire_header *h = port_header(tx->port, block);
+    tx_describe(tx, up, slot, len, peer, h);
+    memcpy(h + 1, payload, len);
+    send_add(tx->backlog->sender, f, block);
+    return 0;
+}
+
 /* Takes one message. 0, TX_E_BLOCKED, or TX_E_POISON. */
 static int tx_take(struct tx *tx, struct up *up, const struct ring_slot *slot)
 {
-    struct channel_job *job = up->job;
+    const struct channel_job *job = up->job;
     /* Loaded once: the rank can write them while they are checked. */
     uint32_t len = __atomic_load_n(&slot->len, __ATOMIC_RELAXED);
     uint32_t peer = __atomic_load_n(&slot->peer, __ATOMIC_RELAXED);
@@ -61,37 +114,25 @@ static int tx_take(struct tx *tx, struct up *up, const struct ring_slot *slot)
 
     if (len > tx->port->packet_bytes)
         return tx_poison(up, "message longer than a packet");
-    if (peer >= job->layout.shape.n_world)
+    if (peer >= job_table_peers(job))
         return tx_poison(up, "destination rank that does not exist");
     const void *payload = ring_payload(&up->ring, slot, len, data_line);
     if (!payload)
         return tx_poison(up, "payload outside of the ring");
 
-    struct wire_header own;
-    if (job_table_slot(job, peer) == 0) {
-        bool kept = false;
-        tx_describe(tx, up, slot, len, peer, &own);
-        if (delivery_put(tx->delivery, &job->downs[job->world[peer].local], &own, payload,
-                         BLOCK_NONE, &kept) != 0)
-            return TX_E_BLOCKED;
-        count_add(&tx->port->count, COUNT_MSGS_LOCAL, 1);
-    } else {
-        struct flow *f;
-        int rc = backlog_admit(tx->backlog, job, peer, port_class(tx->port, len), &f);
-        if (rc == BACKLOG_E_BLOCKED)
-            return TX_E_BLOCKED;
-        if (rc == BACKLOG_E_CLOSED) {
-            tx_describe(tx, up, slot, len, peer, &own);
-            if (backlog_add(tx->backlog, job, &own, payload) != 0)
-                return TX_E_BLOCKED;
-        } else {
-            uint32_t block = pool_take(&tx->port->pool, BLOCK_FLOW);
-            struct wire_header *h = port_header(tx->port, block);
-            tx_describe(tx, up, slot, len, peer, h);
-            memcpy(h + 1, payload, len);
-            send_add(tx->backlog->sender, f, block);
-        }
-    }
+    int rc = 0;
+    bool nobody = peer >= job->layout.shape.n_world && !job_table_foreign(job, peer);
+    /* The rank is told of its peers when the channels have been: perhaps not read yet. */
+    if (nobody && cmd_pending(&tx->port->cmds))
+        rc = TX_E_BLOCKED;
+    else if (nobody)
+        count_add(&tx->port->count, COUNT_DROP_RANK, 1); /* of a job that is over */
+    else if (job_table_slot(job, peer) == 0)
+        rc = tx_deliver(tx, up, slot, len, peer, payload);
+    else
+        rc = tx_send(tx, up, slot, len, peer, payload);
+    if (rc != 0)
+        return rc;
     ring_advance(&up->ring, len);
     count_add(&tx->port->count, COUNT_MSGS_UP, 1);
     return 0;

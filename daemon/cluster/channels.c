@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,12 @@
 #include "base/log.h"
 #include "daemon/channel/channel.h"
 #include "daemon/config.h"
+#include "daemon/net/net_none.h"
 
 /* The log has one line of what a channel refused in this time. */
 #define COMPLAIN_NS (30 * CLOCK_NS_PER_S)
+/* For what waits between jobs of a node without networks. */
+#define NONE_BLOCKS 1024u
 /* Two nodes know each other within this time. */
 #define EARLY_NS (2 * CLOCK_NS_PER_S)
 
@@ -44,12 +48,19 @@ struct channels_end {
 struct channels {
     struct channels_setup setup;
     struct hub *hub;
-    uint32_t n_channels;
-    uint64_t now_ns; /* of the last tick */
+    uint32_t n_channels; /* those of the configuration, or one that is on no network */
+    uint64_t now_ns;     /* of the last tick */
     struct channels_end channels[CONFIG_MAX_CHANNELS];
 };
 
 uint32_t channels_count(const struct channels *f)
+{
+    uint32_t n = (uint32_t)f->setup.config->n_channels;
+
+    return n < f->n_channels ? n : f->n_channels;
+}
+
+uint32_t channels_serving(const struct channels *f)
 {
     return f->n_channels;
 }
@@ -142,6 +153,9 @@ static void channels_on_event(struct channels_end *fc, const struct cmd_event *e
     case EVENT_JOB_DETACHED:
         setup->ops->job_detached(setup->ctx, e->job, fc->idx);
         break;
+    case EVENT_FOREIGN_REMOVED:
+        setup->ops->foreign_removed(setup->ctx, e->job, e->value, fc->idx);
+        break;
     case EVENT_UNREACHABLE:
     case EVENT_RESTARTED:
         log_warn("channel %s dropped %llu packets for node %08x, which %s",
@@ -232,6 +246,39 @@ void channels_refused(const struct channels *f, uint32_t idx, struct net_guard *
     *ret_ago_ns = fc->refused_ns ? f->now_ns - fc->refused_ns : UINT64_MAX;
 }
 
+static int channels_make(struct channels *f, uint32_t idx, const struct channel_config *config)
+{
+    struct channels_end *fc = &f->channels[idx];
+
+    fc->channels = f;
+    fc->idx = idx;
+    int rc = channel_new(f->hub, config, &fc->channel);
+    if (rc < 0)
+        return rc;
+    f->n_channels = idx + 1;
+    channel_info(fc->channel, &fc->info);
+    fc->readable = event_new(f->setup.base, channel_event_fd(fc->channel), EV_READ | EV_PERSIST,
+                             channels_on_events, fc);
+    return fc->readable && event_add(fc->readable, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+/* A node without networks: its jobs still send to one another when they are connected. */
+static int channels_open_none(struct channels *f)
+{
+    const struct config *c = f->setup.config;
+    struct channel_config config = {
+        .name = "node",
+        .driver = &net_none,
+        .net = {.protect = SEAL_NONE},
+        .wait_mode = (enum wait_mode)c->wait_mode,
+        .spin_ns = c->sleep_after_ns,
+        .probe_ns = UINT64_MAX,
+        .relay_limit = (uint32_t)c->relay_queue,
+    };
+
+    return channels_make(f, 0, &config);
+}
+
 static int channels_open(struct channels *f, uint32_t idx)
 {
     const struct config *c = f->setup.config;
@@ -253,20 +300,12 @@ static int channels_open(struct channels *f, uint32_t idx)
         .relay_limit = (uint32_t)c->relay_queue,
     };
 
-    fc->channels = f;
-    fc->idx = idx;
-    int rc = channel_new(f->hub, &config, &fc->channel);
+    int rc = channels_make(f, idx, &config);
     if (rc < 0) {
         log_error("channel %s on %s (%s, provider %s): %s", cc->name, cc->resolved_interface,
                   cc->address, cc->provider, strerror(-rc));
         return rc;
     }
-    f->n_channels = idx + 1;
-    channel_info(fc->channel, &fc->info);
-    fc->readable = event_new(f->setup.base, channel_event_fd(fc->channel), EV_READ | EV_PERSIST,
-                             channels_on_events, fc);
-    if (!fc->readable || event_add(fc->readable, NULL) < 0)
-        return -ENOMEM;
     log_info("channel %s: network %s on %s, %s, provider %s", cc->name, cc->network,
              cc->resolved_interface, cc->address, fc->info.provider);
     return 0;
@@ -282,18 +321,19 @@ int channels_new(const struct channels_setup *setup, struct channels **ret_chann
     for (int i = 0; i < CONFIG_MAX_CHANNELS; i++)
         list_init(&f->channels[i].waiting);
     const struct config *config = setup->config;
-    int rc = 0;
-    if (config->n_channels > 0) {
-        struct hub_config hub = {.node_id = setup->node_id,
-                                 .epoch = setup->epoch,
-                                 .n_channels = (uint32_t)config->n_channels,
-                                 .blocks_per_channel = (uint32_t)config->blocks_per_channel,
-                                 .fenced = setup->fenced,
-                                 .hops = setup->table};
-        rc = hub_new(&hub, &f->hub);
-        if (rc < 0)
-            log_error("cannot make the packet buffers: %s", strerror(-rc));
-    }
+    bool none = config->n_channels == 0;
+    struct hub_config hub = {.node_id = setup->node_id,
+                             .epoch = setup->epoch,
+                             .n_channels = none ? 1 : (uint32_t)config->n_channels,
+                             .blocks_per_channel =
+                                 none ? NONE_BLOCKS : (uint32_t)config->blocks_per_channel,
+                             .fenced = setup->fenced,
+                             .hops = setup->table};
+    int rc = hub_new(&hub, &f->hub);
+    if (rc < 0)
+        log_error("cannot make the packet buffers: %s", strerror(-rc));
+    else if (none)
+        rc = channels_open_none(f);
     for (uint32_t i = 0; rc == 0 && i < (uint32_t)config->n_channels; i++)
         rc = channels_open(f, i);
     if (rc < 0) {
@@ -403,6 +443,50 @@ void channels_detach_job(struct channels *f, struct channel_job *const *jobs)
         cmd.job = jobs[i];
         channels_order(&f->channels[i], &cmd);
     }
+}
+
+int channels_add_foreign(struct channels *f, struct channel_job *const *jobs, uint64_t out,
+                         uint64_t in, uint32_t first, uint32_t n,
+                         const struct channel_place *places, struct channel_foreign **ret_foreign)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        int rc = channel_foreign_new(jobs[i], out, in, first, n, places, &ret_foreign[i]);
+        if (rc < 0) {
+            for (uint32_t made = 0; made < i; made++) {
+                channel_foreign_free(ret_foreign[made]);
+                ret_foreign[made] = NULL;
+            }
+            return rc;
+        }
+    }
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        struct cmd cmd = {.type = CMD_ADD_FOREIGN};
+        cmd.foreign = ret_foreign[i];
+        channels_order(&f->channels[i], &cmd);
+        /* In the ring before any rank hears of its new peers (channel/tx.c). It empties in every
+         * turn. */
+        while (!list_empty(&f->channels[i].waiting)) {
+            sched_yield();
+            channels_flush(&f->channels[i]);
+        }
+    }
+    return 0;
+}
+
+void channels_remove_foreign(struct channels *f, struct channel_foreign *const *foreign)
+{
+    for (uint32_t i = 0; i < f->n_channels; i++) {
+        struct cmd cmd = {.type = CMD_REMOVE_FOREIGN};
+        if (!foreign[i])
+            continue;
+        cmd.foreign = foreign[i];
+        channels_order(&f->channels[i], &cmd);
+    }
+}
+
+void channels_foreign_free(struct channel_foreign *foreign)
+{
+    channel_foreign_free(foreign);
 }
 
 void channels_job_free(struct channel_job *job)

@@ -12,7 +12,9 @@
 #include "daemon/seal/seal.h"
 
 struct channel;
+struct channel_foreign;
 struct channel_job;
+struct channel_place;
 struct channels;
 struct cmd_event;
 struct cmd_job;
@@ -31,6 +33,8 @@ struct channels_ops {
     void (*failed)(void *ctx, uint32_t channel);
     void (*rank_detached)(void *ctx, uint64_t job, uint32_t local);
     void (*job_detached)(void *ctx, uint64_t job, uint32_t channel);
+    /* The channel let go of the job's connection that has this number on its way in. */
+    void (*foreign_removed)(void *ctx, uint64_t job, uint64_t in, uint32_t channel);
     /* A rank broke a rule that protects others. */
     void (*offence)(void *ctx, uint64_t job, uint32_t world_rank, const char *text);
 };
@@ -52,7 +56,10 @@ int channels_start(struct channels *f);
 /* Stops and frees everything. NULL is fine. */
 void channels_free(struct channels *f);
 
+/* Those of the configuration. */
 uint32_t channels_count(const struct channels *f);
+/* Those that serve jobs: on a node without networks one that joins the node's jobs. */
+uint32_t channels_serving(const struct channels *f);
 struct channel *channels_at(const struct channels *f, uint32_t idx);
 /* Network driver and provider in use, for the topology and for status. */
 const char *channels_driver(const struct channels *f, uint32_t idx);
@@ -77,6 +84,15 @@ void channels_detach_rank(struct channels *f, struct channel_job *const *jobs, u
 /* Each channel answers with job_detached. */
 void channels_detach_job(struct channels *f, struct channel_job *const *jobs);
 void channels_job_free(struct channel_job *job);
+/* Makes n processes of another job peers of this one's (channel_foreign_new). jobs: as
+ * channels_attach_job filled it; fills ret_foreign, one for each channel. 0 or negative errno with
+ * nothing done. */
+int channels_add_foreign(struct channels *f, struct channel_job *const *jobs, uint64_t out,
+                         uint64_t in, uint32_t first, uint32_t n,
+                         const struct channel_place *places, struct channel_foreign **ret_foreign);
+/* Each channel answers with foreign_removed. Not of a job that was told to detach. */
+void channels_remove_foreign(struct channels *f, struct channel_foreign *const *foreign);
+void channels_foreign_free(struct channel_foreign *foreign);
 void channels_set_wait(struct channels *f, uint32_t idx, uint32_t wait_mode);
 /* Asks all channels to empty their flows; true once all have answered. */
 void channels_drain(struct channels *f, uint64_t timeout_ns);

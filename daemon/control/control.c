@@ -20,6 +20,7 @@
 #include "daemon/control/node.h"
 #include "daemon/control/service.h"
 #include "daemon/jobs/client.h"
+#include "daemon/jobs/dynamic/foreign.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/job_mail.h"
 #include "daemon/jobs/job_site.h"
@@ -235,6 +236,12 @@ static void control_on_rank_detached(void *ctx, uint64_t job, uint32_t local)
     jobs_on_rank_detached(node->jobs, job, local);
 }
 
+static void control_on_foreign_removed(void *ctx, uint64_t job, uint64_t in, uint32_t channel)
+{
+    struct node *node = ctx;
+    foreign_on_removed(node->jobs, job, in, channel);
+}
+
 static void control_on_job_detached(void *ctx, uint64_t job, uint32_t channel)
 {
     struct node *node = ctx;
@@ -253,6 +260,8 @@ static const struct channels_ops control_channels_ops = {.link_error = control_o
                                                          .failed = control_on_channel_failed,
                                                          .rank_detached = control_on_rank_detached,
                                                          .job_detached = control_on_job_detached,
+                                                         .foreign_removed =
+                                                             control_on_foreign_removed,
                                                          .offence = control_on_offence};
 
 static uint32_t control_node_of_slot(void *ctx, uint32_t slot)

@@ -16,6 +16,7 @@
 #include "daemon/cluster/listener.h"
 #include "daemon/cluster/stream.h"
 #include "daemon/config.h"
+#include "daemon/jobs/dynamic/foreign.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
 #include "daemon/jobs/quota.h"
@@ -24,9 +25,9 @@
 
 /* A connection says within this time what it is. */
 #define FIRST_FRAME_NS (10 * CLOCK_NS_PER_S)
-/* Frames of ranks are small; what mpiexec sends may hold the environment and a long command
- * line. */
-#define RANK_FRAME_BYTES  1024u
+/* What a rank sends is small, but for the command lines of jobs that it starts; what mpiexec sends
+ * may hold the environment and a long command line. */
+#define RANK_FRAME_BYTES  ATTACH_SPAWN_BYTES
 #define SMALL_FRAME_BYTES 65536u
 /* One user's connections that may send a large first frame at the same time: a bound for the memory
  * that strangers can take. */
@@ -90,6 +91,12 @@ static struct manager_job *client_job(const struct client *s)
     return s->has_job ? manager_find(s->clients->setup.manager, s->job_id) : NULL;
 }
 
+/* Its own, or one that came of that. */
+static struct manager_job *client_any_job(const struct client *s)
+{
+    return s->has_job ? manager_of_family(s->clients->setup.manager, s->job_id) : NULL;
+}
+
 int client_send(struct client *s, uint16_t type, const ProtobufCMessage *msg)
 {
     if (!s->stream)
@@ -117,6 +124,15 @@ void client_finish(struct client *s)
 void client_detached(struct client *s)
 {
     stream_send(s->stream, ATTACH_DETACHED, NULL, 0);
+}
+
+void client_to_rank(struct client *s, uint16_t type, const void *body, uint32_t len)
+{
+    int rc = s->stream ? stream_send(s->stream, type, body, len) : -EPIPE;
+
+    if (rc < 0)
+        log_warn("rank %u of job %016llx does not take an answer: %s", s->local,
+                 (unsigned long long)(s->job ? s->job->id : 0), strerror(-rc));
 }
 
 void client_end_rank(struct client *s)
@@ -149,6 +165,32 @@ static int client_on_attach(struct client *s, const uint8_t *body, uint32_t len)
     return stream_send_fds(s->stream, ATTACH_REPLY, &reply, sizeof reply, fds, n_fds);
 }
 
+/* What concerns other jobs. */
+static int client_on_foreign_frame(struct client *s, uint16_t type, const uint8_t *body,
+                                   uint32_t len, uint64_t now_ns)
+{
+    struct attach_claim claim;
+    uint32_t request;
+
+    if (type == ATTACH_SPAWN) {
+        foreign_on_spawn(s->job, s->local, body, len, now_ns);
+        return 0;
+    }
+    if (type == ATTACH_SPAWN_DONE && len == sizeof request) {
+        memcpy(&request, body, sizeof request);
+        foreign_on_spawn_done(s->job, s->local, request, now_ns);
+        return 0;
+    }
+    if ((type != ATTACH_CLAIM && type != ATTACH_RELEASE) || len != sizeof claim)
+        return -EPROTO;
+    memcpy(&claim, body, sizeof claim);
+    if (type == ATTACH_CLAIM)
+        foreign_on_claim(s->job, s->local, claim.connection, now_ns);
+    else
+        foreign_on_release(s->job, s->local, claim.connection, now_ns);
+    return 0;
+}
+
 static int client_on_rank_frame(struct client *s, uint16_t type, const uint8_t *body, uint32_t len)
 {
     if (!s->job)
@@ -169,7 +211,7 @@ static int client_on_rank_frame(struct client *s, uint16_t type, const uint8_t *
         job_on_abort(s->job, s->local, abort_request.code, abort_request.text, clock_now_ns());
         return 0;
     }
-    return -EPROTO;
+    return client_on_foreign_frame(s, type, body, len, clock_now_ns());
 }
 
 static int client_on_submit(struct client *s, const uint8_t *body, uint32_t len)
@@ -216,7 +258,8 @@ static int client_on_mpiexec_frame(struct client *s, uint16_t type, const uint8_
         Motet__Kill *msg = motet__kill__unpack(NULL, len, body);
         if (msg) {
             rc = 0;
-            if (job)
+            job = manager_find(manager, msg->job);
+            if (job && job->client == s)
                 manager_on_client_kill(manager, job, msg, clock_now_ns());
             motet__kill__free_unpacked(msg, NULL);
         }
@@ -249,10 +292,10 @@ static int client_on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32
 static void client_on_closed(void *ctx, int error)
 {
     struct client *s = ctx;
-    struct manager_job *job = client_job(s);
 
     if (error)
         log_info("connection of process %d: %s", (int)s->pid, strerror(error));
+    struct manager_job *job = client_any_job(s);
     if (job)
         manager_on_client_gone(s->clients->setup.manager, job);
     else if (s->kind == CLIENT_RANK && s->job)
@@ -263,7 +306,7 @@ static void client_on_closed(void *ctx, int error)
 static void client_on_drained(void *ctx)
 {
     struct client *s = ctx;
-    struct manager_job *job = client_job(s);
+    struct manager_job *job = client_any_job(s);
 
     if (job)
         manager_on_client_drained(s->clients->setup.manager, job);

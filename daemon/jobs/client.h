@@ -37,6 +37,8 @@ void clients_stop_accepting(struct clients *clients);
 
 /* The rank's rings are drained: answers its detach. */
 void client_detached(struct client *client);
+/* A frame for the rank. */
+void client_to_rank(struct client *client, uint16_t type, const void *body, uint32_t len);
 /* The job of this rank ended: the connection closes. */
 void client_end_rank(struct client *client);
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/config.h"
+#include "daemon/jobs/dynamic/foreign.h"
 #include "daemon/jobs/job_tables.h"
 #include "daemon/jobs/quota.h"
 #include "daemon/routing/epoch.h"
@@ -72,8 +73,12 @@ int64_t job_local_of(const struct job *job, uint32_t world_rank)
     return job->nodes[w->node].node_id == job->jobs->setup.node_id ? (int64_t)w->local : -1;
 }
 
-static void job_to_home(struct job *job, uint16_t type, const ProtobufCMessage *msg,
-                        uint64_t now_ns)
+const struct jobs_setup *jobs_setup_of(const struct jobs *jobs)
+{
+    return &jobs->setup;
+}
+
+void job_to_home(struct job *job, uint16_t type, const ProtobufCMessage *msg, uint64_t now_ns)
 {
     const struct jobs_setup *setup = &job->jobs->setup;
     int rc = setup->ops->send(setup->ctx, job->home_node, type, msg, now_ns);
@@ -142,6 +147,7 @@ static void job_free(struct job *job)
     struct jobs *jobs = job->jobs;
 
     HASH_DEL(jobs->table, job);
+    foreign_free_all(job);
     jobs->setup.ops->release(jobs->setup.ctx, job);
     job_discharge(jobs, job);
     job_tables_free(job);
@@ -330,6 +336,7 @@ void jobs_on_launch(struct jobs *jobs, uint32_t src_node, const uint8_t *body, u
     }
     /* First, so that all nodes prepare at the same time. */
     jobs_to_children(jobs, &start, MOTET__FRAME_TYPE__LAUNCH, body, len, now_ns);
+    list_init(&job->foreign);
     job->jobs = jobs;
     job->node_name = jobs->setup.config->name;
     job->launch = launch;
@@ -412,6 +419,7 @@ static void job_rank_over(struct job *job, struct job_rank *r, int32_t status, c
         setup->ops->show_dead(setup->ctx, job, local);
         job_drop_rings(job, r);
     }
+    foreign_forget_rank(job, local, now_ns);
     job_report_exit(job, r, status, reason, now_ns);
     setup->ops->end_output(setup->ctx, job, local);
     jobs_changed(job->jobs);
@@ -660,7 +668,7 @@ int jobs_attach(struct jobs *jobs, struct client *client, const struct attach_re
     if (r->state == JOB_RANK_EXITED)
         return jobs_attach_error(reply, ESRCH, "this rank has ended");
     if (req->fenced && !job->fenced) {
-        if (job->any_attached || job->layout.shape.n_channels > 0)
+        if (job->any_attached || jobs->setup.config->n_channels > 0)
             return jobs_attach_error(
                 reply, ENOSYS,
                 "membarrier(2) is forbidden here but works elsewhere on the node: set fenced = yes "
@@ -764,6 +772,7 @@ void job_on_disconnect(struct job *job, uint32_t local, uint64_t now_ns)
     struct job_rank *r = &job->ranks[local];
 
     r->client = NULL;
+    foreign_forget_rank(job, local, now_ns);
     if (r->detached || r->state == JOB_RANK_EXITED)
         return;
     job->jobs->setup.ops->show_dead(job->jobs->setup.ctx, job, local);

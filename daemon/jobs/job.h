@@ -32,9 +32,11 @@
 #include "proto/control.pb-c.h"
 #include "proto/segment.h"
 
+struct channel_foreign;
 struct channel_job;
 struct client;
 struct config;
+struct foreign;
 struct job;
 struct pipes;
 struct quota;
@@ -110,6 +112,18 @@ struct job_ops {
     int (*input)(void *ctx, struct job *job, const void *data, uint32_t len);
     void (*consumed)(void *ctx, struct job *job, uint64_t total);
 
+    /* Another job's ranks, of which the message says where they run, become the peers of `foreign`:
+     * in the ranks' memory and at the channels; sets channels_left. 0, or negative errno with
+     * nothing done and a reason for the user. */
+    int (*connect)(void *ctx, struct job *job, struct foreign *foreign, const Motet__Connect *msg,
+                   char *error, size_t error_size);
+    /* The channels let go of them: foreign_on_removed. */
+    void (*disconnect)(void *ctx, struct job *job, struct foreign *foreign);
+    void (*foreign_free)(void *ctx, struct channel_foreign *foreign);
+    /* A frame for a rank. */
+    void (*to_rank)(void *ctx, struct client *client, uint16_t type, const void *body,
+                    uint32_t len);
+
     /* A rank's connection: answers its detach; closes it. */
     void (*client_detached)(void *ctx, struct client *client);
     void (*client_end)(void *ctx, struct client *client);
@@ -151,6 +165,9 @@ struct job {
     uint32_t bind_first;
     bool charged;           /* to its user: a job and n_local ranks */
     uint64_t charged_bytes; /* and so much memory */
+    struct list foreign;    /* connections with other jobs: dynamic/foreign.h */
+    uint32_t n_foreign;
+    uint8_t stamps[SEGMENT_MAX_FOREIGN]; /* of the last use of each number */
 };
 
 struct jobs;
@@ -162,6 +179,10 @@ struct jobs_setup {
     const struct job_ops *ops;
     void *ctx;
 };
+
+const struct jobs_setup *jobs_setup_of(const struct jobs *jobs);
+/* Mail to the job's home. */
+void job_to_home(struct job *job, uint16_t type, const ProtobufCMessage *msg, uint64_t now_ns);
 
 /* NULL: no memory. */
 struct jobs *jobs_new(const struct jobs_setup *setup);

@@ -47,6 +47,20 @@ static void env_put(struct env_list *env, char *item)
     env->items[env->n] = NULL;
 }
 
+static void env_remove(struct env_list *env, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < env->n; i++) {
+        if (strncmp(env->items[i], name, len) != 0 || env->items[i][len] != '=')
+            continue;
+        free(env->items[i]);
+        env->items[i] = env->items[--env->n];
+        env->items[env->n] = NULL;
+        return;
+    }
+}
+
 static void env_number(struct env_list *env, const char *name, uint64_t value)
 {
     char *item;
@@ -97,6 +111,13 @@ char **job_env_new(const struct job *job, uint32_t local, const struct config *c
         for (int n = 0; n < 4 && names[v][n]; n++)
             env_number(&env, names[v][n], values[v]);
     env_number(&env, "MOTET_APP", rank->app);
+    /* Of nobody's parent a program must hear, also when mpiexec itself ran in a spawned job. */
+    env_remove(&env, "MOTET_PARENT");
+    if (job->launch->has_parent_connection) {
+        snprintf(text, sizeof text, "%016llx:%u",
+                 (unsigned long long)job->launch->parent_connection, job->launch->parent_rank);
+        env_text(&env, "MOTET_PARENT", text);
+    }
     if (env.failed) {
         job_env_free(env.items);
         return NULL;

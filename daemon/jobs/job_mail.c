@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon/jobs/job_mail.h"
 
+#include "daemon/jobs/dynamic/foreign.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/manager.h"
 #include "proto/control.pb-c.h"
@@ -60,6 +61,36 @@ static void job_mail_to_manager(struct jobs *jobs, struct manager *manager, uint
     }
 }
 
+static void job_mail_connections(struct jobs *jobs, struct manager *manager, uint32_t src,
+                                 uint16_t type, const uint8_t *body, uint32_t len, uint64_t now_ns)
+{
+    if (type == MOTET__FRAME_TYPE__CONNECT) {
+        Motet__Connect *msg = motet__connect__unpack(NULL, len, body);
+        if (msg) {
+            foreign_on_connect(jobs, src, msg, now_ns);
+            motet__connect__free_unpacked(msg, NULL);
+        }
+    } else if (type == MOTET__FRAME_TYPE__PEER_OVER) {
+        Motet__PeerOver *msg = motet__peer_over__unpack(NULL, len, body);
+        if (msg) {
+            foreign_on_peer_over(jobs, src, msg, now_ns);
+            motet__peer_over__free_unpacked(msg, NULL);
+        }
+    } else if (type == MOTET__FRAME_TYPE__CLAIM) {
+        Motet__Claim *msg = motet__claim__unpack(NULL, len, body);
+        if (msg) {
+            manager_on_claim(manager, src, msg, now_ns);
+            motet__claim__free_unpacked(msg, NULL);
+        }
+    } else {
+        Motet__SpawnJob *msg = motet__spawn_job__unpack(NULL, len, body);
+        if (msg) {
+            manager_on_spawn_job(manager, src, msg, now_ns);
+            motet__spawn_job__free_unpacked(msg, NULL);
+        }
+    }
+}
+
 bool job_mail_deliver(struct jobs *jobs, struct manager *manager, uint32_t src, uint16_t type,
                       const uint8_t *body, uint32_t len, uint64_t now_ns)
 {
@@ -86,6 +117,12 @@ bool job_mail_deliver(struct jobs *jobs, struct manager *manager, uint32_t src, 
     case MOTET__FRAME_TYPE__RANK_EXIT:
     case MOTET__FRAME_TYPE__ABORT:
         job_mail_to_manager(jobs, manager, src, type, body, len, now_ns);
+        return true;
+    case MOTET__FRAME_TYPE__CONNECT:
+    case MOTET__FRAME_TYPE__CLAIM:
+    case MOTET__FRAME_TYPE__PEER_OVER:
+    case MOTET__FRAME_TYPE__SPAWN_JOB:
+        job_mail_connections(jobs, manager, src, type, body, len, now_ns);
         return true;
     default:
         return false;

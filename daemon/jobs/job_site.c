@@ -17,12 +17,14 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/jobs/client.h"
+#include "daemon/jobs/dynamic/foreign.h"
 #include "daemon/jobs/job_env.h"
 #include "daemon/jobs/job_segment.h"
 #include "daemon/jobs/pipes.h"
 #include "daemon/jobs/spawner.h"
 #include "daemon/port/cmd.h"
 #include "daemon/routing/forwarding.h"
+#include "daemon/routing/node_name.h"
 
 struct job_site {
     struct job_site_setup setup;
@@ -113,11 +115,11 @@ static int site_attach_channels(struct job_site *site, struct job *job)
                              .world = job->world,
                              .nodes = job->nodes,
                              .uid = (uint32_t)job->uid,
-                             .fenced = job->fenced};
+                             .fenced = job->fenced || channels_count(site->setup.channels) == 0};
     int rc = channels_attach_job(site->setup.channels, &config, job->event_fds, job->channel_jobs);
 
     if (rc == 0)
-        job->channels_left = channels_count(site->setup.channels);
+        job->channels_left = channels_serving(site->setup.channels);
     return rc;
 }
 
@@ -154,7 +156,7 @@ static int site_prepare(void *ctx, struct job *job, char *error, size_t size)
     job->fenced = site->setup.fenced;
     int rc = site_find_slots(site, job, error, size);
     if (rc == 0)
-        rc = job_segment_make(job, channels_count(site->setup.channels), here, error, size);
+        rc = job_segment_make(job, channels_serving(site->setup.channels), here, error, size);
     if (rc < 0)
         return rc;
     job->pipes = pipes_new(site->setup.base, job->n_local, &site_pipes_ops, job);
@@ -313,6 +315,101 @@ static void site_kill_orphan(void *ctx, const struct job *job, const struct job_
                  strerror(errno));
 }
 
+/* ---- connections with other jobs ---- */
+
+/* Where the message says that the ranks of the other job are, by rank. */
+static int site_foreign_places(struct job_site *site, const struct foreign *f,
+                               const Motet__Connect *msg, struct channel_place *places,
+                               const char **names, char *error, size_t size)
+{
+    for (size_t i = 0; i < msg->n_placements; i++) {
+        const Motet__Placement *pl = msg->placements[i];
+        int slot = pl->has_node_id && node_name_id(pl->node) == pl->node_id
+                       ? forwarding_slot(site->setup.forwarding, pl->node_id)
+                       : -EINVAL;
+        if (slot < 0) {
+            snprintf(error, size, "node %s cannot name the nodes of the other job",
+                     site->setup.config->name);
+            return -EINVAL;
+        }
+        for (size_t k = 0; k < pl->n_ranks; k++) {
+            if (pl->ranks[k] >= f->n || names[pl->ranks[k]]) {
+                snprintf(error, size, "the other job's ranks are placed wrongly");
+                return -EINVAL;
+            }
+            places[pl->ranks[k]] =
+                (struct channel_place){.node_id = pl->node_id, .slot = (uint32_t)slot};
+            names[pl->ranks[k]] = pl->node;
+        }
+    }
+    return 0;
+}
+
+static void site_show_foreign(struct job *job, const struct foreign *f,
+                              const struct channel_place *places, const char *const *names)
+{
+    uint32_t node = job->layout.shape.n_nodes + f->first - job->layout.shape.n_world;
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct segment_node *n = segment_node_at(job->segment, &job->layout, node + i);
+        *segment_world_at(job->segment, &job->layout, f->first + i) = (struct segment_world){
+            .node = node + i, .local = places[i].stamp >> SEGMENT_STAMP_SHIFT};
+        n->node_id = places[i].node_id;
+        n->slot = places[i].slot;
+        snprintf(n->name, sizeof n->name, "%s", names[i]);
+    }
+}
+
+static int site_connect(void *ctx, struct job *job, struct foreign *f, const Motet__Connect *msg,
+                        char *error, size_t size)
+{
+    struct job_site *site = ctx;
+    struct channel_place *places = calloc(f->n, sizeof *places);
+    const char **names = calloc(f->n, sizeof *names);
+    int rc = -ENOMEM;
+
+    if (places && names)
+        rc = site_foreign_places(site, f, msg, places, names, error, size);
+    else
+        snprintf(error, size, "out of memory on node %s", job->node_name);
+    if (rc == 0) {
+        uint8_t *stamps = &job->stamps[f->first - job->layout.shape.n_world];
+        for (uint32_t i = 0; i < f->n; i++)
+            places[i].stamp = (uint32_t)++stamps[i] << SEGMENT_STAMP_SHIFT;
+        site_show_foreign(job, f, places, names);
+        rc = channels_add_foreign(site->setup.channels, job->channel_jobs, f->number ^ 1, f->number,
+                                  f->first, f->n, places, f->channels);
+        if (rc < 0)
+            snprintf(error, size, "node %s: %s", job->node_name, strerror(-rc));
+        else
+            f->channels_left = channels_serving(site->setup.channels);
+    }
+    free(places);
+    free(names);
+    return rc;
+}
+
+static void site_disconnect(void *ctx, struct job *job, struct foreign *f)
+{
+    struct job_site *site = ctx;
+
+    (void)job;
+    channels_remove_foreign(site->setup.channels, f->channels);
+}
+
+static void site_foreign_free(void *ctx, struct channel_foreign *foreign)
+{
+    (void)ctx;
+    channels_foreign_free(foreign);
+}
+
+static void site_to_rank(void *ctx, struct client *client, uint16_t type, const void *body,
+                         uint32_t len)
+{
+    (void)ctx;
+    client_to_rank(client, type, body, len);
+}
+
 /* ---- output, input, connections ---- */
 
 static void site_end_output(void *ctx, struct job *job, uint32_t local)
@@ -365,5 +462,9 @@ const struct job_ops job_site_ops = {.send = site_send,
                                      .close_output = site_close_output,
                                      .input = site_input,
                                      .consumed = site_consumed,
+                                     .connect = site_connect,
+                                     .disconnect = site_disconnect,
+                                     .foreign_free = site_foreign_free,
+                                     .to_rank = site_to_rank,
                                      .client_detached = site_client_detached,
                                      .client_end = site_client_end};

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "daemon/jobs/dynamic/connections.h"
 #include "daemon/jobs/networks.h"
 #include "proto/hop.h"
 #include "proto/segment.h"
@@ -29,6 +31,9 @@
 /* As promised in proto/control.proto. */
 #define STDIN_WINDOW_BYTES (256u << 10)
 
+/* That run at a time and came of one submit, each of which costs memory in daemons. */
+#define FAMILY_JOBS 1024u
+
 struct manager {
     char node_name[64];
     uint32_t node_id, epoch;
@@ -37,7 +42,24 @@ struct manager {
     const struct manager_ops *ops;
     void *ctx;
     struct manager_job *table;
+    struct connections *connections;
 };
+
+static void connections_to_node(void *ctx, uint32_t node_id, uint16_t type,
+                                const ProtobufCMessage *msg)
+{
+    struct manager *manager = ctx;
+    manager->ops->to_node(manager->ctx, node_id, type, msg);
+}
+
+static const struct placement *connections_places(void *ctx, uint64_t job)
+{
+    const struct manager_job *h = manager_find(ctx, job);
+    return h ? &h->placement : NULL;
+}
+
+static const struct connections_ops manager_connections_ops = {.to_node = connections_to_node,
+                                                               .places = connections_places};
 
 struct manager *manager_new(const char *node_name, uint32_t node_id, uint32_t epoch,
                             const struct manager_ops *ops, void *ctx)
@@ -54,6 +76,11 @@ struct manager *manager_new(const char *node_name, uint32_t node_id, uint32_t ep
     manager->grace_ns = CLOCK_NS_PER_S;
     manager->ops = ops;
     manager->ctx = ctx;
+    manager->connections = connections_new(&manager_connections_ops, manager);
+    if (!manager->connections) {
+        free(manager);
+        return NULL;
+    }
     return manager;
 }
 
@@ -74,6 +101,7 @@ void manager_free(struct manager *manager)
         return;
     HASH_ITER(hh, manager->table, h, next)
         manager_job_free(manager, h);
+    connections_free(manager->connections);
     free(manager);
 }
 
@@ -81,6 +109,15 @@ struct manager_job *manager_find(const struct manager *manager, uint64_t id)
 {
     struct manager_job *h;
     HASH_FIND(hh, manager->table, &id, sizeof id, h);
+    return h;
+}
+
+struct manager_job *manager_of_family(const struct manager *manager, uint64_t family)
+{
+    struct manager_job *h = manager->table;
+
+    while (h && h->family != family)
+        h = h->hh.next;
     return h;
 }
 
@@ -124,10 +161,42 @@ static void to_children(struct manager *manager, struct manager_job *h, uint16_t
         manager->ops->to_node(manager->ctx, h->start.children[i], type, msg);
 }
 
+/* Why the job is over, for those that are connected with it. */
+static void name_reason(const struct manager_job *h, char *text, size_t size)
+{
+    snprintf(text, size, "'%s' (job %016llx): %s", h->name, (unsigned long long)h->id,
+             h->message[0] ? h->message : "ended without calling MPI_Init");
+}
+
+/* Jobs that this one has spawned and not met yet have nobody who waits for them: manager_run ends
+ * them. */
+static void abandon_children(struct manager *manager, const struct manager_job *h)
+{
+    for (struct manager_job *child = manager->table; child; child = child->hh.next)
+        if (child->parent == h->id && !child->begun && !child->failed) {
+            child->abandoned = true;
+            child->deadline_ns = 0;
+        }
+}
+
+/* To mpiexec: the job is over. A spawn that failed was its parent's to judge. */
+static void tell_over(struct manager *manager, const struct manager_job *h, Motet__JobEnd *msg)
+{
+    if (!h->client || !h->announced)
+        return;
+    if (h->parent && !h->begun && !h->ordered) {
+        msg->code = 0;
+        msg->has_failed_spawn = h->failed;
+        msg->failed_spawn = h->failed;
+    }
+    manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__JOB_END, &msg->base);
+}
+
 /* JobEnd to everyone; the job is forgotten. */
 static void manager_job_over(struct manager *manager, struct manager_job *h)
 {
     Motet__JobEnd msg = MOTET__JOB_END__INIT;
+    char text[700];
 
     msg.job = h->id;
     msg.code = h->code;
@@ -137,16 +206,19 @@ static void manager_job_over(struct manager *manager, struct manager_job *h)
     for (size_t n = 0; n < h->placement.n_placements; n++)
         manager->ops->to_node(manager->ctx, h->nodes[n].node_id, MOTET__FRAME_TYPE__JOB_END,
                               &msg.base);
-    if (h->client) {
-        if (h->state != MANAGER_LAUNCHING)
-            manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__JOB_END, &msg.base);
-        manager->ops->client_done(manager->ctx, h->client);
-    }
+    name_reason(h, text, sizeof text);
+    connections_on_over(manager->connections, h->id, h->failed, h->code, text);
+    abandon_children(manager, h);
+    tell_over(manager, h, &msg);
     if (h->failed)
         log_notice("job %016llx over: %s", (unsigned long long)h->id, h->message);
     else
         log_info("job %016llx over, code %d", (unsigned long long)h->id, h->code);
+    void *client = h->client;
+    uint64_t family = h->family;
     manager_job_free(manager, h);
+    if (client && !manager_of_family(manager, family))
+        manager->ops->client_done(manager->ctx, client);
 }
 
 static void send_kill(struct manager *manager, struct manager_job *h, int signal)
@@ -174,6 +246,7 @@ static void manager_job_fail(struct manager *manager, struct manager_job *h, int
 static void manager_job_fail(struct manager *manager, struct manager_job *h, int32_t code,
                              uint64_t now_ns, const char *fmt, ...)
 {
+    char text[700];
     va_list ap;
 
     if (h->failed)
@@ -183,6 +256,9 @@ static void manager_job_fail(struct manager *manager, struct manager_job *h, int
     va_end(ap);
     h->failed = true;
     h->code = code;
+    name_reason(h, text, sizeof text);
+    connections_on_failing(manager->connections, h->id, h->code, text);
+    abandon_children(manager, h);
     if (h->state != MANAGER_RUNNING)
         return;
     h->state = MANAGER_ENDING;
@@ -222,7 +298,7 @@ static struct manager_job *manager_job_new(struct manager *manager, struct place
     }
     h->placement = *placement;
     *placement = (struct placement){0};
-    h->id = manager->next_id++;
+    h->id = h->family = manager->next_id++;
     h->n_streams_open = 2 * h->n_ranks;
     for (size_t n = 0; n < h->placement.n_placements; n++) {
         const Motet__Placement *pl = h->placement.placements[n];
@@ -258,9 +334,8 @@ static int measure_networks(const struct placement *placement, const struct plac
                : -ENOMEM;
 }
 
-static void send_launch(struct manager *manager, struct manager_job *h, gid_t gid,
-                        const Motet__Submit *submit, const uint8_t key[16],
-                        ProtobufCBinaryData distances)
+static void send_launch(struct manager *manager, struct manager_job *h, const Motet__Submit *submit,
+                        const uint8_t key[16], ProtobufCBinaryData distances)
 {
     Motet__Launch msg = MOTET__LAUNCH__INIT;
 
@@ -281,37 +356,43 @@ static void send_launch(struct manager *manager, struct manager_job *h, gid_t gi
     msg.wait_mode = submit->wait_mode;
     msg.name = h->name;
     msg.uid = (uint32_t)h->uid;
-    msg.gid = (uint32_t)gid;
+    msg.gid = (uint32_t)h->gid;
     msg.stdin_to_rank0 = submit->stdin_to_rank0;
     msg.has_umask = submit->has_umask;
     msg.umask = submit->umask;
+    msg.has_parent_connection = h->parent != 0;
+    msg.parent_connection = connections_other(h->connection);
+    msg.has_parent_job = h->parent != 0;
+    msg.parent_job = h->parent;
+    msg.has_parent_rank = h->parent != 0;
+    msg.parent_rank = h->spawn_rank;
     msg.has_network_distances = true;
     msg.network_distances = distances;
     to_children(manager, h, MOTET__FRAME_TYPE__LAUNCH, &msg.base);
 }
 
-struct manager_job *manager_submit(struct manager *manager, void *client, uid_t uid, gid_t gid,
-                                   const Motet__Submit *submit, const uint8_t key[16],
-                                   uint64_t now_ns)
+/* Places a job and gives it its name. NULL, with a reason in error. */
+static struct manager_job *manager_make(struct manager *manager, const Motet__Submit *submit,
+                                        ProtobufCBinaryData *ret_distances, char *error,
+                                        size_t error_size)
 {
     struct placement_node *nodes = calloc(HOP_MAX_NODES, sizeof *nodes);
     struct placement placement = {0};
-    ProtobufCBinaryData distances = {0};
-    char error[512] = "out of memory";
     int rc = -ENOMEM;
 
+    snprintf(error, error_size, "out of memory");
     if (nodes) {
         size_t n_nodes = manager->ops->nodes(manager->ctx, nodes, HOP_MAX_NODES);
-        rc = n_nodes > 0 ? placement_make(submit, nodes, n_nodes, &placement, error, sizeof error)
+        rc = n_nodes > 0 ? placement_make(submit, nodes, n_nodes, &placement, error, error_size)
                          : -EINVAL;
         if (n_nodes == 0)
-            snprintf(error, sizeof error, "node %s is being shut down", manager->node_name);
+            snprintf(error, error_size, "node %s is being shut down", manager->node_name);
         if (rc == 0)
-            rc = measure_networks(&placement, nodes, n_nodes, &distances, error, sizeof error);
+            rc = measure_networks(&placement, nodes, n_nodes, ret_distances, error, error_size);
     }
     for (size_t i = 0; rc == 0 && i < submit->n_apps; i++) {
         if (submit->apps[i]->n_argv == 0 || submit->apps[i]->n_ranks == 0) {
-            snprintf(error, sizeof error, "part %zu of the command line has no program or no ranks",
+            snprintf(error, error_size, "part %zu of the command line has no program or no ranks",
                      i);
             rc = -EINVAL;
         }
@@ -319,24 +400,44 @@ struct manager_job *manager_submit(struct manager *manager, void *client, uid_t 
     struct manager_job *h = rc == 0 ? manager_job_new(manager, &placement) : NULL;
     free(nodes);
     placement_free(&placement);
-    if (!h) {
-        free(distances.data);
-        refuse_submit(manager, client, error);
+    if (!h)
         return NULL;
-    }
     const char *program = submit->apps[0]->argv[0];
     const char *slash = strrchr(program, '/');
     snprintf(h->name, sizeof h->name, "%s",
              submit->name && submit->name[0] ? submit->name
              : slash                         ? slash + 1
                                              : program);
-    h->client = client;
-    h->uid = uid;
+    return h;
+}
+
+static void manager_launch(struct manager *manager, struct manager_job *h,
+                           const Motet__Submit *submit, const uint8_t key[16],
+                           ProtobufCBinaryData distances, uint64_t now_ns)
+{
     h->since_ns = now_ns;
     h->deadline_ns = now_ns + LAUNCH_LIMIT_NS;
     log_info("job %016llx: '%s', %u ranks on %zu nodes, of user %u", (unsigned long long)h->id,
-             h->name, h->n_ranks, h->placement.n_placements, (unsigned)uid);
-    send_launch(manager, h, gid, submit, key, distances);
+             h->name, h->n_ranks, h->placement.n_placements, (unsigned)h->uid);
+    send_launch(manager, h, submit, key, distances);
+}
+
+struct manager_job *manager_submit(struct manager *manager, void *client, uid_t uid, gid_t gid,
+                                   const Motet__Submit *submit, const uint8_t key[16],
+                                   uint64_t now_ns)
+{
+    ProtobufCBinaryData distances = {0};
+    char error[512];
+    struct manager_job *h = manager_make(manager, submit, &distances, error, sizeof error);
+
+    if (h) {
+        h->client = client;
+        h->uid = uid;
+        h->gid = gid;
+        manager_launch(manager, h, submit, key, distances, now_ns);
+    } else {
+        refuse_submit(manager, client, error);
+    }
     free(distances.data);
     return h;
 }
@@ -352,11 +453,36 @@ static int node_index(const struct manager_job *h, uint32_t node_id)
 
 static void launch_failed(struct manager *manager, struct manager_job *h, const char *error)
 {
-    if (h->client)
+    if (h->parent)
+        connections_answer_spawn(manager->connections, h->spawn_node, h->parent, h->spawn_rank,
+                                 h->spawn_request, h->ready ? h->connection : 0, error);
+    else if (h->client)
         refuse_submit(manager, h->client, error);
     snprintf(h->message, sizeof h->message, "%s", error);
     h->failed = true;
     manager_job_over(manager, h);
+}
+
+static void manager_start(struct manager *manager, struct manager_job *h)
+{
+    Motet__Submitted submitted = MOTET__SUBMITTED__INIT;
+    Motet__Start start = MOTET__START__INIT;
+
+    submitted.ok = true;
+    submitted.has_job = true;
+    submitted.job = h->id;
+    submitted.has_parent_job = h->parent != 0;
+    submitted.parent_job = h->parent;
+    submitted.n_placements = h->placement.n_placements;
+    submitted.placements = h->placement.placements;
+    h->announced = true;
+    h->state = MANAGER_RUNNING;
+    h->deadline_ns = UINT64_MAX;
+    if (h->client)
+        manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__SUBMITTED,
+                                &submitted.base);
+    start.job = h->id;
+    to_children(manager, h, MOTET__FRAME_TYPE__START, &start.base);
 }
 
 void manager_on_launched(struct manager *manager, uint32_t src_node, const Motet__Launched *msg,
@@ -380,18 +506,110 @@ void manager_on_launched(struct manager *manager, uint32_t src_node, const Motet
         launch_failed(manager, h, msg->error ? msg->error : "a node refused the job");
     if (next != START_READY)
         return;
-    Motet__Submitted submitted = MOTET__SUBMITTED__INIT;
-    submitted.ok = true;
-    submitted.has_job = true;
-    submitted.job = h->id;
-    submitted.n_placements = h->placement.n_placements;
-    submitted.placements = h->placement.placements;
-    manager->ops->to_client(manager->ctx, h->client, MOTET__FRAME_TYPE__SUBMITTED, &submitted.base);
-    h->state = MANAGER_RUNNING;
-    h->deadline_ns = UINT64_MAX;
-    Motet__Start start = MOTET__START__INIT;
-    start.job = h->id;
-    to_children(manager, h, MOTET__FRAME_TYPE__START, &start.base);
+    if (!h->parent) {
+        manager_start(manager, h);
+        return;
+    }
+    /* It starts when the node of its root holds the connection: manager_on_claim. */
+    h->ready = true;
+    connections_answer_spawn(manager->connections, h->spawn_node, h->parent, h->spawn_rank,
+                             h->spawn_request, h->connection, NULL);
+}
+
+/* ---- spawned jobs ---- */
+
+static struct manager_job *spawn_make(struct manager *manager, struct manager_job *parent,
+                                      const Motet__SpawnJob *msg, ProtobufCBinaryData *distances,
+                                      char *error, size_t size)
+{
+    struct manager_job *h = manager_make(manager, msg->submit, distances, error, size);
+
+    if (!h)
+        return NULL;
+    h->parent = parent->id;
+    h->family = parent->family;
+    h->client = parent->client;
+    h->uid = parent->uid;
+    h->gid = parent->gid;
+    h->spawn_rank = msg->rank;
+    h->spawn_node = parent->nodes[parent->ranks[msg->rank].node].node_id;
+    h->spawn_request = msg->request;
+    h->connection = connections_make(manager->connections, parent->id, h->id);
+    if (h->connection)
+        return h;
+    snprintf(error, size, "node %s has no memory or no random numbers", manager->node_name);
+    manager_job_free(manager, h);
+    return NULL;
+}
+
+static unsigned family_size(const struct manager *manager, uint64_t family)
+{
+    unsigned n = 0;
+
+    for (const struct manager_job *h = manager->table; h; h = h->hh.next)
+        n += h->family == family;
+    return n;
+}
+
+void manager_on_spawn_job(struct manager *manager, uint32_t src_node, const Motet__SpawnJob *msg,
+                          uint64_t now_ns)
+{
+    struct manager_job *parent = manager_find(manager, msg->job);
+    int n = parent ? node_index(parent, src_node) : -1;
+    ProtobufCBinaryData distances = {0};
+    char error[512] = "its own job is being ended";
+    uint8_t key[16];
+
+    if (n < 0 || msg->rank >= parent->n_ranks || parent->ranks[msg->rank].node != (uint32_t)n ||
+        msg->request == 0)
+        return;
+    struct manager_job *h = NULL;
+    if (family_size(manager, parent->family) >= FAMILY_JOBS)
+        snprintf(error, sizeof error, "%u jobs that came of one mpiexec run already", FAMILY_JOBS);
+    else if (parent->state == MANAGER_RUNNING &&
+             getrandom(key, sizeof key, 0) == (ssize_t)sizeof key)
+        h = spawn_make(manager, parent, msg, &distances, error, sizeof error);
+    if (h)
+        manager_launch(manager, h, msg->submit, key, distances, now_ns);
+    else
+        connections_answer_spawn(manager->connections, src_node, msg->job, msg->rank, msg->request,
+                                 0, error);
+    free(distances.data);
+}
+
+/* The job of a connection's other end that waits for this claim. */
+static struct manager_job *spawn_waiting(struct manager *manager, const Motet__Claim *msg)
+{
+    struct manager_job *h = manager->table;
+
+    while (h && !(h->parent == msg->job && h->connection == msg->number &&
+                  h->state == MANAGER_LAUNCHING && h->ready))
+        h = h->hh.next;
+    return h;
+}
+
+static void spawn_begun(struct manager *manager, uint32_t src_node, const Motet__Claim *msg)
+{
+    for (struct manager_job *h = manager->table; h; h = h->hh.next)
+        if (h->parent == msg->job && h->connection == msg->number && h->spawn_node == src_node)
+            h->begun = true;
+}
+
+void manager_on_claim(struct manager *manager, uint32_t src_node, const Motet__Claim *msg,
+                      uint64_t now_ns)
+{
+    struct manager_job *h = spawn_waiting(manager, msg);
+
+    (void)now_ns;
+    connections_on_claim(manager->connections, src_node, msg);
+    if (msg->has_begun && msg->begun)
+        spawn_begun(manager, src_node, msg);
+    if (!h || src_node != h->spawn_node)
+        return;
+    if (msg->held)
+        manager_start(manager, h);
+    else
+        launch_failed(manager, h, "the rank that spawned it does not wait for it");
 }
 
 /* True when the job was over and is gone. */
@@ -513,11 +731,12 @@ void manager_on_stdio(struct manager *manager, uint32_t src_node, const Motet__S
         manager_acknowledge(manager, h, node);
 }
 
-void manager_on_client_drained(struct manager *manager, struct manager_job *h)
+void manager_on_client_drained(struct manager *manager, struct manager_job *job)
 {
-    for (size_t n = 0; n < h->placement.n_placements; n++)
-        if (h->nodes[n].received > h->nodes[n].acknowledged && !h->nodes[n].lost)
-            manager_acknowledge(manager, h, &h->nodes[n]);
+    for (struct manager_job *h = manager->table; h; h = h->hh.next)
+        for (size_t n = 0; h->family == job->family && n < h->placement.n_placements; n++)
+            if (h->nodes[n].received > h->nodes[n].acknowledged && !h->nodes[n].lost)
+                manager_acknowledge(manager, h, &h->nodes[n]);
 }
 
 void manager_on_stdin_window(struct manager *manager, uint32_t src_node,
@@ -558,6 +777,7 @@ void manager_on_client_kill(struct manager *manager, struct manager_job *h, cons
         launch_failed(manager, h, "ended by mpiexec before it began");
         return;
     }
+    h->ordered = true;
     if (msg->signal != SIGKILL) {
         send_kill(manager, h, msg->signal);
         return;
@@ -572,14 +792,21 @@ void manager_on_client_kill(struct manager *manager, struct manager_job *h, cons
     kill_now(manager, h, now_ns);
 }
 
-void manager_on_client_gone(struct manager *manager, struct manager_job *h)
+void manager_on_client_gone(struct manager *manager, struct manager_job *job)
 {
-    h->client = NULL;
-    if (!h->failed)
-        snprintf(h->message, sizeof h->message, "mpiexec is gone");
-    h->failed = true;
-    h->code = 128 + SIGKILL;
-    manager_job_over(manager, h);
+    uint64_t family = job->family;
+    struct manager_job *h;
+
+    for (h = manager->table; h; h = h->hh.next)
+        if (h->family == family)
+            h->client = NULL;
+    while ((h = manager_of_family(manager, family)) != NULL) {
+        if (!h->failed)
+            snprintf(h->message, sizeof h->message, "mpiexec is gone");
+        h->failed = true;
+        h->code = 128 + SIGKILL;
+        manager_job_over(manager, h);
+    }
 }
 
 void manager_on_abort(struct manager *manager, uint32_t src_node, const Motet__Abort *msg,
@@ -719,7 +946,14 @@ void manager_run(struct manager *manager, uint64_t now_ns)
     HASH_ITER(hh, manager->table, h, next) {
         if (h->deadline_ns <= now_ns) {
             if (h->state == MANAGER_LAUNCHING) {
-                launch_failed(manager, h, "not all nodes answered within 30 s");
+                launch_failed(manager, h,
+                              h->abandoned ? "the job that has spawned it is over"
+                                           : "not all nodes answered within 30 s");
+                continue;
+            }
+            if (h->abandoned && !h->failed) {
+                manager_job_fail(manager, h, 128 + SIGTERM, now_ns,
+                                 "the job that has spawned it is over");
                 continue;
             }
             if (h->killed && now_ns < h->give_up_ns && !only_unreachable_left(manager, h)) {

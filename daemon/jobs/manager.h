@@ -65,6 +65,17 @@ struct manager_node {
 struct manager_job {
     UT_hash_handle hh;
     uint64_t id;
+    /* Of a job that a rank has spawned: its parent, the root's node and rank, and the request,
+     * which is answered when the job is ready to start; it starts when that node holds the
+     * connection. All jobs that came of one submit are a family, named by its id, and have its
+     * mpiexec. */
+    uint64_t parent, family, connection;
+    uint32_t spawn_node, spawn_rank, spawn_request;
+    gid_t gid;
+    bool ready, announced; /* to start; mpiexec knows of it */
+    bool begun;            /* parent and child have met */
+    bool abandoned;        /* the parent is over or failed before that */
+    bool ordered;          /* to end, by mpiexec */
     enum manager_state state;
     void *client; /* mpiexec's connection */
     uid_t uid;
@@ -102,13 +113,23 @@ void manager_set_grace(struct manager *manager, uint64_t grace_ns);
 struct manager_job *manager_submit(struct manager *manager, void *client, uid_t uid, gid_t gid,
                                    const Motet__Submit *submit, const uint8_t key[16],
                                    uint64_t now_ns);
+/* Some job of a family, NULL: none is left. */
+struct manager_job *manager_of_family(const struct manager *manager, uint64_t family);
+
+/* A rank of a job here spawns another one. */
+void manager_on_spawn_job(struct manager *manager, uint32_t src_node, const Motet__SpawnJob *msg,
+                          uint64_t now_ns);
+/* Nodes of jobs here, about connections. */
+void manager_on_claim(struct manager *manager, uint32_t src_node, const Motet__Claim *msg,
+                      uint64_t now_ns);
+
 /* From mpiexec. */
 void manager_on_client_kill(struct manager *manager, struct manager_job *home,
                             const Motet__Kill *msg, uint64_t now_ns);
 /* 0, or -EPROTO: this client broke the window or spoke of another job. */
 int manager_on_client_stdin(struct manager *manager, struct manager_job *home,
                             const Motet__Stdio *msg);
-/* mpiexec has taken output: its queue is short. */
+/* mpiexec has taken output: its queue is short; it is gone. Of all jobs of this one's family. */
 void manager_on_client_drained(struct manager *manager, struct manager_job *home);
 void manager_on_client_gone(struct manager *manager, struct manager_job *home);
 

@@ -19,17 +19,27 @@
 #include "proto/segment.h"
 
 struct channel;
+struct channel_foreign;
 struct channel_job;
 
+/* Where a rank of another job runs. */
+struct channel_place {
+    uint32_t node_id, slot; /* in the hop table */
+    uint32_t stamp;         /* SEGMENT_STAMP_SHIFT, in place */
+};
+
 enum cmd_type {
-    CMD_ADD_LINK = 1, /* a neighbour answers at this address; adding it again with another address
-                         or secret replaces it */
-    CMD_REMOVE_LINK,  /* it is gone; packets waiting for it take another way or go back to their
-                         flows */
-    CMD_ATTACH_JOB,   /* serve this job's rings */
-    CMD_DETACH_RANK,  /* take all from the rank's ring, then answer EVENT_RANK_DETACHED */
-    CMD_DETACH_JOB,   /* let go of the job's memory at once, then answer EVENT_JOB_DETACHED */
-    CMD_SET_WAIT,     /* wait mode of this channel thread */
+    CMD_ADD_LINK = 1,   /* a neighbour answers at this address; adding it again with another address
+                           or secret replaces it */
+    CMD_REMOVE_LINK,    /* it is gone; packets waiting for it take another way or go back to their
+                           flows */
+    CMD_ATTACH_JOB,     /* serve this job's rings */
+    CMD_DETACH_RANK,    /* take all from the rank's ring, then answer EVENT_RANK_DETACHED */
+    CMD_DETACH_JOB,     /* let go of the job's memory at once, then answer EVENT_JOB_DETACHED */
+    CMD_ADD_FOREIGN,    /* the ranks of another job are peers of this job's from now on */
+    CMD_REMOVE_FOREIGN, /* and not any more: take what lies in the rings for them, then answer
+                           EVENT_FOREIGN_REMOVED; not after CMD_DETACH_JOB */
+    CMD_SET_WAIT,       /* wait mode of this channel thread */
     CMD_DRAIN, /* answer EVENT_DRAINED when nothing is unacknowledged or waiting any more, or the
                 * time is over
                 */
@@ -53,7 +63,8 @@ struct cmd {
         struct {
             uint16_t slot;
         } remove_link;
-        struct channel_job *job; /* CMD_ATTACH_JOB, CMD_DETACH_JOB */
+        struct channel_job *job;         /* CMD_ATTACH_JOB, CMD_DETACH_JOB */
+        struct channel_foreign *foreign; /* CMD_ADD_FOREIGN, CMD_REMOVE_FOREIGN */
         struct {
             struct channel_job *job;
             uint32_t local; /* index of the rank on this node */
@@ -82,8 +93,9 @@ enum event_type {
     EVENT_LINK,           /* whether data passes this link has changed */
     EVENT_RTT,            /* a probe over this link was answered */
     EVENT_RANK_DETACHED,
-    EVENT_JOB_DETACHED, /* the channel holds nothing of the job any more: free it */
-    EVENT_UNREACHABLE,  /* no route to this node for long: its packets were given up */
+    EVENT_JOB_DETACHED,    /* the channel holds nothing of the job any more: free it */
+    EVENT_FOREIGN_REMOVED, /* the channel holds nothing of the connection any more: free it */
+    EVENT_UNREACHABLE,     /* no route to this node for long: its packets were given up */
     EVENT_RESTARTED, /* this node came back as a new incarnation: packets of jobs that are over were
                       * dropped
                       */
@@ -104,7 +116,7 @@ struct cmd_event {
     uint32_t verdict; /* LINK: enum link_verdict */
     uint64_t value; /* RTT: nanoseconds; LINK (LINK_LARGE): size of the largest packet that passes;
                        UNREACHABLE, RESTARTED: packets dropped; BACKLOG_OVERFLOW: bytes;   DRAINED:
-                       left over */
+                       left over; FOREIGN_REMOVED: the connection's number on its way in */
     const char *text; /* POISONED: what was found (a constant string); else NULL */
 };
 

@@ -36,6 +36,7 @@ const struct variable variables[] = {
     {"MOTET_NODE", "programs", "", "name of the node"},
     {"MOTET_APP", "programs", "", "number of the program of an MPMD command line"},
     {"MOTET_JOB", "programs", "", "id of the job"},
+    {"MOTET_PARENT", "programs", "", "in a spawned job: connection with the parent, and its root"},
     {"MOTET_SOCKET", "programs", "", "where the library attaches to the daemon"},
     {"MOTET_KEY", "programs", "", "the key with which it does"},
 };

@@ -36,6 +36,14 @@
 
 enum run_state { RUN_SUBMITTED, RUN_RUNNING, RUN_ENDING, RUN_OVER };
 
+/* A job that a rank has spawned, directly or not. */
+struct child {
+    struct child *next;
+    uint64_t job;
+    uint32_t n_ranks;
+    struct lines lines[2];
+};
+
 struct run {
     const struct run_options *options;
     enum run_state state;
@@ -46,6 +54,8 @@ struct run {
     struct outfile_set files;
     uint32_t n_ranks;
     uint64_t job;
+    bool own_over; /* the job itself is; children may go on */
+    struct child *children;
     int exit_code;
     int forced_code;     /* > 0: mpiexec itself decided how this ends */
     int n_interrupts;    /* INT and TERM so far */
@@ -87,16 +97,26 @@ static void daemon_lost(struct run *r, int rc)
     r->state = RUN_OVER;
 }
 
-static void run_send_signal(struct run *r, int signal, const char *reason, int code)
+static void run_send_signal_to(struct run *r, uint64_t job, int signal, const char *reason,
+                               int code)
 {
     Motet__Kill message = MOTET__KILL__INIT;
 
-    message.job = r->job;
+    message.job = job;
     message.signal = signal;
     message.reason = (char *)reason;
     message.has_code = code > 0;
     message.code = code;
     frame_stream_send(&r->daemon, MOTET__FRAME_TYPE__KILL, &message.base);
+}
+
+/* To all jobs. */
+static void run_send_signal(struct run *r, int signal, const char *reason, int code)
+{
+    if (!r->own_over)
+        run_send_signal_to(r, r->job, signal, reason, code);
+    for (const struct child *c = r->children; c; c = c->next)
+        run_send_signal_to(r, c->job, signal, reason, code);
 }
 
 /* Ends the job; `code` becomes mpiexec's exit code. */
@@ -138,8 +158,55 @@ static void run_show_placement(struct run *r, const Motet__Placement *p)
     run_say(r, "node %s has rank%s %s", p->node, p->n_ranks == 1 ? "" : "s", ranks);
 }
 
+static void child_free(struct run *r, struct child *c)
+{
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t rank = 0; rank < c->n_ranks; rank++)
+            lines_end(&c->lines[i], rank, &r->out[i].queue);
+        lines_free(&c->lines[i]);
+    }
+    free(c);
+}
+
+static void on_child(struct run *r, const Motet__Submitted *message)
+{
+    struct child *c = calloc(1, sizeof *c);
+
+    for (size_t i = 0; c && i < message->n_placements; i++)
+        c->n_ranks += (uint32_t)message->placements[i]->n_ranks;
+    if (!c || lines_init(&c->lines[0], c->n_ranks, r->options->tag_output) < 0 ||
+        lines_init(&c->lines[1], c->n_ranks, r->options->tag_output) < 0) {
+        free(c);
+        run_end_job(r, "mpiexec is out of memory", EXIT_LOST);
+        return;
+    }
+    c->job = message->job;
+    c->next = r->children;
+    r->children = c;
+    if (r->options->verbose)
+        run_say(r, "job %016" PRIx64 ", spawned by job %016" PRIx64, c->job, message->parent_job);
+    for (size_t i = 0; (r->options->verbose || r->options->show_map) && i < message->n_placements;
+         i++)
+        run_show_placement(r, message->placements[i]);
+    if (r->state == RUN_ENDING)
+        run_send_signal_to(r, c->job, SIGKILL, "ended by mpiexec", r->forced_code);
+}
+
+static struct child **child_of(struct run *r, uint64_t job)
+{
+    struct child **at = &r->children;
+
+    while (*at && (*at)->job != job)
+        at = &(*at)->next;
+    return at;
+}
+
 static void on_submitted(struct run *r, const Motet__Submitted *message)
 {
+    if (r->state != RUN_SUBMITTED) {
+        on_child(r, message);
+        return;
+    }
     if (!message->ok) {
         run_say(r, "%s",
                 message->error && message->error[0] ? message->error
@@ -178,11 +245,14 @@ static int on_refused(struct run *r, const uint8_t *body, uint32_t n)
 static void on_stdio(struct run *r, const Motet__Stdio *message)
 {
     uint32_t stream = message->stream - 1;
+    struct child *c = message->job == r->job ? NULL : *child_of(r, message->job);
 
-    if (stream > 1 || message->rank >= r->n_ranks)
+    if (stream > 1 || (message->job != r->job && !c) ||
+        message->rank >= (c ? c->n_ranks : r->n_ranks))
         return;
     struct output *out = &r->out[stream];
-    if (r->files.pattern[stream] && message->data.len > 0) {
+    struct lines *into = c ? &c->lines[stream] : &r->lines[stream];
+    if (!c && r->files.pattern[stream] && message->data.len > 0) {
         const char *name;
         int rc = outfile_write(&r->files, (int)stream, message->rank, message->data.data,
                                message->data.len, &name);
@@ -194,12 +264,12 @@ static void on_stdio(struct run *r, const Motet__Stdio *message)
             return;
     }
     if (message->data.len == 0) {
-        lines_end(&r->lines[stream], message->rank, &out->queue);
+        lines_end(into, message->rank, &out->queue);
         return;
     }
     if (out->gone || (r->state == RUN_ENDING && out->queue.n > OUTPUT_DROP_BYTES))
         return;
-    lines_add(&r->lines[stream], message->rank, (const char *)message->data.data, message->data.len,
+    lines_add(into, message->rank, (const char *)message->data.data, message->data.len,
               clock_now_ns(), &out->queue);
 }
 
@@ -228,6 +298,11 @@ static void on_rank_exit(struct run *r, const Motet__RankExit *message)
     char text[256];
     bool failed = explain_exit(message, text, sizeof text);
 
+    if (message->job != r->job) {
+        if (r->options->verbose)
+            run_say(r, "job %016" PRIx64 ": %s", message->job, text);
+        return;
+    }
     if (message->rank == 0)
         input_close(&r->input);
     if (failed && !r->failure_known) {
@@ -238,20 +313,49 @@ static void on_rank_exit(struct run *r, const Motet__RankExit *message)
         run_say(r, "%s", text);
 }
 
+/* Of a spawned job: what went wrong there is not lost, but for that the job itself decides how all
+ * of it ended. */
+static void on_child_end(struct run *r, const Motet__JobEnd *message)
+{
+    struct child **at = child_of(r, message->job), *c = *at;
+
+    if (!c)
+        return;
+    *at = c->next;
+    child_free(r, c);
+    if (message->failed_spawn && message->message && r->options->verbose)
+        run_say(r, "spawned job %016" PRIx64 ": %s", message->job, message->message);
+    if (message->code != 0 && r->exit_code == 0 && !r->forced_code) {
+        r->exit_code = message->code & 0xff ? message->code & 0xff : 1;
+        if (message->message && message->message[0])
+            run_say(r, "spawned job %016" PRIx64 ": %s", message->job, message->message);
+    }
+    if (r->own_over && !r->children)
+        r->state = RUN_OVER;
+}
+
 static void on_job_end(struct run *r, const Motet__JobEnd *message)
 {
+    if (message->job != r->job) {
+        on_child_end(r, message);
+        return;
+    }
     const char *text = message->message && message->message[0] ? message->message
                        : r->failure_known                      ? r->failure
                                                                : NULL;
 
     /* Only the low eight bits reach the shell; a failure must not become a success by that. */
-    r->exit_code = r->forced_code         ? r->forced_code
-                   : message->code & 0xff ? message->code & 0xff
-                   : message->code        ? 1
-                                          : 0;
-    if (r->exit_code != 0 && text && !r->forced_code)
+    int code = r->forced_code         ? r->forced_code
+               : message->code & 0xff ? message->code & 0xff
+               : message->code        ? 1
+                                      : 0;
+    r->exit_code = code ? code : r->exit_code;
+    if (code != 0 && text && !r->forced_code)
         run_say(r, "%s", text);
-    r->state = RUN_OVER;
+    r->own_over = true;
+    input_close(&r->input);
+    if (!r->children)
+        r->state = RUN_OVER;
 }
 
 static void on_stdio_window(struct run *r, const Motet__StdioWindow *message)
@@ -277,7 +381,7 @@ static int run_on_frame(struct run *r, uint16_t type, const uint8_t *body, uint3
     case ATTACH_REPLY:
         return on_refused(r, body, n);
     case MOTET__FRAME_TYPE__SUBMITTED:
-        if (r->state != RUN_SUBMITTED)
+        if (r->state >= RUN_OVER)
             return -EPROTO;
         DISPATCH(Submitted, submitted)
     case MOTET__FRAME_TYPE__STDIO:
@@ -417,8 +521,11 @@ static void run_turn(struct run *r)
 {
     uint64_t now_ns = clock_now_ns(), until_ns = UINT64_MAX;
 
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         until_ns = run_earlier(until_ns, lines_timer(&r->lines[i], now_ns, &r->out[i].queue));
+        for (struct child *c = r->children; c; c = c->next)
+            until_ns = run_earlier(until_ns, lines_timer(&c->lines[i], now_ns, &r->out[i].queue));
+    }
     flush_outputs(r, now_ns);
     check_time(r, now_ns);
     if (r->state == RUN_OVER)
@@ -501,6 +608,11 @@ int run_job(int daemon_fd, const struct submit *submit, struct run_options *opti
         frame_stream_send_raw(&r.daemon, MOTET__FRAME_TYPE__SUBMIT, submit->body, submit->n);
     while (r.state != RUN_OVER)
         run_turn(&r);
+    while (r.children) {
+        struct child *c = r.children;
+        r.children = c->next;
+        child_free(&r, c);
+    }
     drain_outputs(&r);
 
     frame_stream_close(&r.daemon);

@@ -80,6 +80,7 @@ static int setup(void **state)
     memset(closed, 0, sizeof closed);
     memset(n_waiting, 0, sizeof n_waiting);
     job = (struct channel_job){.config = {.job = JOB},
+                               .layout.shape.n_world = sizeof world / sizeof *world,
                                .world = world,
                                .nodes = nodes,
                                .closed = closed,
@@ -288,11 +289,11 @@ static void test_stop_and_go(void **state)
 
     (void)state;
     for (uint32_t i = 0; downs[0].backlog.blocks.n <= RANK_MAX / 2; i++) {
-        delivery_check_high(&delivery, &downs[0], in);
+        delivery_check_high(&delivery, &downs[0], in, JOB);
         assert_int_equal(in->stop_job, 0);
         assert_int_equal(deliver(0, i, PARTS_PACKET), 0);
     }
-    delivery_check_high(&delivery, &downs[0], in);
+    delivery_check_high(&delivery, &downs[0], in, JOB);
     assert_int_equal(ack_poll(&acks, false), 1);
     parts_step(p, 10000);
     assert_true(parts_far_receive(p, &h));

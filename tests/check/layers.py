@@ -50,7 +50,7 @@ DAEMON_CHANNEL = DAEMON_PORT + DAEMON_FLOW + ['daemon/channel/']
 # another: routing, cluster, jobs, status, control. Nothing but control and main sees the whole node.
 DAEMON_ROUTING = ['base/', 'proto/', 'daemon/routing/']
 DAEMON_CLUSTER = DAEMON_ROUTING + DAEMON_SEAL + ['daemon/config', 'daemon/channel/channel', 'daemon/port/cmd', 'daemon/port/count',
-                  'daemon/net/net', 'daemon/cluster/']
+                  'daemon/net/net', 'daemon/net/net_none', 'daemon/cluster/']
 DAEMON_JOBS = DAEMON_CLUSTER + ['daemon/jobs/']
 DAEMON_STATUS = DAEMON_JOBS + ['daemon/status/']
 DAEMON_CONTROL = DAEMON_STATUS + ['daemon/control/']
@@ -108,7 +108,8 @@ MAY_INCLUDE = {
     'client/rma/': CLIENT_UPPER,
     'client/io/': CLIENT_UPPER,
     'client/io/access/': CLIENT_CORE + ['client/io/access/'],
-    'client/init/': CLIENT_UPPER + ['client/init/'],
+    'client/dynamic/': CLIENT_UPPER + ['client/dynamic/'],
+    'client/init/': CLIENT_UPPER + ['client/dynamic/', 'client/init/'],
     'client/topo/': CLIENT_UPPER + ['client/topo/'],
     'client/tools/': CLIENT_UPPER + ['client/tools/'],
     'client/abi/': CLIENT_TOP + ['client/abi/'],
@@ -118,7 +119,8 @@ MAY_INCLUDE = {
 
 MAY_INCLUDE |= ladder('daemon/net/', DAEMON_SEAL + ['proto/'],
                       ['block.', 'block_queue', 'address', 'net.', 'ofi_load',
-                       'tcp/tcp.', 'tcp/tcp_proof', 'tcp/tcp_peer', 'tcp/tcp_conn.', 'tcp/tcp_hello', 'tcp/tcp_connect', 'tcp/tcp_stream', 'net_tcp',
+                       'tcp/tcp.', 'tcp/tcp_proof', 'tcp/tcp_peer', 'tcp/tcp_conn.', 'tcp/tcp_hello', 'tcp/tcp_connect', 'tcp/tcp_stream',
+                       'net_none', 'net_tcp',
                        'udp/udp_wire', 'udp/udp_mtu', 'udp/udp_rate', 'udp/udp_tx', 'udp/udp_rx', 'udp/udp_peer', 'udp/udp_end',
                        'udp/udp_socket', 'net_udp', 'net_ofi', 'net_frag', 'net_fault', 'net_drivers'])
 MAY_INCLUDE |= ladder('daemon/port/', DAEMON_NET, ['count', 'cmd', 'pulse', 'watch', 'record_queue', 'handover', 'hub', 'port', 'link', 'way',

@@ -243,6 +243,11 @@ int job_network_distance(int from, int to)
     return fake_networks_distance(from, to);
 }
 
+uint64_t job_node_id(int node)
+{
+    return (uint64_t)node + 1;
+}
+
 uint64_t job_id(void)
 {
     return 0;

@@ -605,7 +605,7 @@ void noncommutative_reduce_across(struct schedule *s, struct buffer send, struct
     struct schedule_view inter = s->view;
     struct comm *local = inter.comm->local_comm;
     const struct shape *c = coll_shape_of(local);
-    int job_node = job_node_of(inter.comm->remote_group->procs[root]);
+    int job_node = coll_node_of(inter.comm, inter.comm->remote_group->procs[root]);
     struct noncommutative o = {.above = inter,
                                .whole = {.comm = local, .rank = local->rank, .size = local->size}};
     struct kept k;
@@ -627,7 +627,7 @@ void noncommutative_reduce_across(struct schedule *s, struct buffer send, struct
 void noncommutative_take_across(struct schedule *s, struct buffer recv, struct op *op)
 {
     const struct shape *c = coll_remote_shape_of(s->view.comm);
-    int job_node = job_node_of(s->view.comm->group->procs[s->view.rank]),
+    int job_node = coll_node_of(s->view.comm, s->view.comm->group->procs[s->view.rank]),
         n_remote = comm_remote_size(s->view.comm);
     struct noncommutative o = {.whole = s->view, .my_node = -1, .parent = -1};
     struct kept k;

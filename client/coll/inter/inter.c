@@ -44,7 +44,7 @@ static bool find_tops(struct schedule *s, int job_node, struct tops *ret_tops)
 
 static int own_job_node(const struct schedule *s)
 {
-    return job_node_of(s->view.comm->group->procs[s->view.rank]);
+    return coll_node_of(s->view.comm, s->view.comm->group->procs[s->view.rank]);
 }
 
 /* Complete at the next wait. */
@@ -100,7 +100,7 @@ static void hand_on(struct schedule *s, const struct spread *p, struct buffer bu
 static void inter_exchange(struct schedule *s, const struct tops *tops, const void *send,
                            int source, struct buffer recv)
 {
-    int job_node = job_node_of(s->view.comm->remote_group->procs[source]);
+    int job_node = coll_node_of(s->view.comm, s->view.comm->remote_group->procs[source]);
     MPI_Count piece = buffer_elements(recv, PIECE_BYTES);
     struct spread p;
     if (!find_spread(s, job_node, &p))
@@ -185,7 +185,7 @@ struct places {
 
 static bool same_networks(int job_node_a, int job_node_b)
 {
-    for (int i = 0; i < job_n_networks(); i++)
+    for (int i = 0; job_node_a != NODE_APART && i < job_n_networks(); i++)
         if (job_on_network(job_node_a, i) != job_on_network(job_node_b, i))
             return false;
     return true;
@@ -200,7 +200,7 @@ static bool find_places(struct schedule *s, const struct shape *c, const struct 
     struct places *p = ret_places;
     *p = (struct places){.of_node = ints, .job_node = ints + c->n_nodes};
     for (int i = 0; i < c->n_nodes; i++) {
-        int job_node = job_node_of(group->procs[c->leaders[i]]), place = 0;
+        int job_node = coll_node_of(s->view.comm, group->procs[c->leaders[i]]), place = 0;
         while (place < p->n && !same_networks(p->job_node[place], job_node))
             place++;
         p->of_node[i] = place;
@@ -349,11 +349,12 @@ void inter_reduce(struct schedule *s, const void *send, struct buffer recv, stru
 
 /* The rank of a group that has its result: on the node that is nearest to the other group's rank
  * 0. */
-static int speaker_of(const struct shape *c, const struct group *group, const struct group *other)
+static int speaker_of(const struct comm *comm, const struct shape *c, const struct group *group,
+                      const struct group *other)
 {
-    int to = job_node_of(other->procs[0]), best = 0, least = JOB_APART + 1;
+    int to = coll_node_of(comm, other->procs[0]), best = 0, least = JOB_APART + 1;
     for (int i = 0; i < c->n_nodes; i++) {
-        int from = job_node_of(group->procs[c->leaders[i]]),
+        int from = coll_node_of(comm, group->procs[c->leaders[i]]),
             gateways = from == to ? -1 : node_groups_gateways_of_job(from, to);
         if (gateways < least) {
             least = gateways;
@@ -379,8 +380,8 @@ static bool reduce_locally(struct schedule *s, struct buffer send, struct op *op
         return false;
     }
     struct results *r = ret_results;
-    *r = (struct results){.own = speaker_of(own, comm->group, comm->remote_group),
-                          .other = speaker_of(other, comm->remote_group, comm->group)};
+    *r = (struct results){.own = speaker_of(comm, own, comm->group, comm->remote_group),
+                          .other = speaker_of(comm, other, comm->remote_group, comm->group)};
     struct schedule_view inter = enter_local(s);
     r->own_result = s->view.rank == r->own ? schedule_temp_typed(s, send.count, send.type) : NULL;
     coll_reduce(s, send.base, buffer_like(send, r->own_result), op, r->own);
@@ -458,7 +459,7 @@ void inter_reduce_scatter(struct schedule *s, const void *send, void *recv,
     }
     if (s->view.rank == r.own && find_tops(s, own_job_node(s), &tops))
         isend_to_tops(s, &tops, buffer_of(r.own_result, count, type));
-    job_node = job_node_of(comm->remote_group->procs[r.other]);
+    job_node = coll_node_of(comm, comm->remote_group->procs[r.other]);
     if (!tree_from(s, coll_shape_of(comm->local_comm), job_node, &tree))
         return;
     struct blocks result = *counts;

@@ -2,6 +2,7 @@
 #include "client/coll/schedule/coll_comm.h"
 
 #include "client/object/group.h"
+#include "client/process/job.h"
 #include "client/progress/calls.h"
 
 #include <stdlib.h>
@@ -69,7 +70,7 @@ struct shape *coll_shape_of(struct comm *comm)
 {
     struct coll_comm *c = coll_comm_of(comm);
     if (c && !c->shape)
-        c->shape = shape_new(comm->group, comm->rank);
+        c->shape = shape_new(comm->group, comm->rank, comm->foreign);
     return c ? c->shape : NULL;
 }
 
@@ -77,8 +78,13 @@ const struct shape *coll_remote_shape_of(struct comm *comm)
 {
     struct coll_comm *c = coll_comm_of(comm);
     if (c && !c->remote)
-        c->remote = shape_new(comm->remote_group, -1);
+        c->remote = shape_new(comm->remote_group, -1, comm->foreign);
     return c ? c->remote : NULL;
+}
+
+int coll_node_of(const struct comm *comm, int proc)
+{
+    return comm->foreign ? NODE_APART : job_node_of(proc);
 }
 
 struct node_rows *coll_rows_of(struct comm *comm)

@@ -49,6 +49,9 @@ int coll_next_tag(struct comm *comm);
 int coll_next_nonblocking_tag(struct comm *comm);
 int coll_next_persistent_tag(struct comm *comm);
 int coll_next_check_tag(struct comm *comm);
+/* Node of the job, or NODE_APART, of a member (process index) as the communicator's collectives see
+ * it: all members see the same. */
+int coll_node_of(const struct comm *comm, int proc);
 /* The form of a call by its tag; COLL_FORMS for the tags below. */
 static inline enum coll_form coll_form_of(int tag)
 {

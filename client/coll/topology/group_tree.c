@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client/coll/topology/group_tree.h"
 
+#include "client/coll/topology/shape.h"
 #include "client/process/job.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ static bool tree_on_several(const struct node_groups *l, int node)
 {
     int n = 0;
     for (int i = 0; i < job_n_networks(); i++)
-        n += job_on_network(l->job_node[node], i);
+        n += l->job_node[node] != NODE_APART && job_on_network(l->job_node[node], i);
     return n > 1;
 }
 

@@ -12,6 +12,8 @@
 int node_groups_gateways_of_job(int a, int b)
 {
     int n = job_n_networks(), least = JOB_APART;
+    if (a == NODE_APART || b == NODE_APART)
+        return 0;
     for (int i = 0; i < n; i++) {
         if (!job_on_network(a, i))
             continue;
@@ -143,7 +145,7 @@ struct node_groups *node_groups_new(const struct shape *c, const struct group *g
         return NULL;
     }
     for (int i = 0; i < c->n_nodes; i++) {
-        l->job_node[i] = job_node_of(group->procs[c->leaders[i]]);
+        l->job_node[i] = c->apart ? NODE_APART : job_node_of(group->procs[c->leaders[i]]);
         l->group_of[i] = 0;
     }
     if (by_network)

@@ -62,19 +62,30 @@ static struct node_groups *shape_group(const struct shape *c, const struct group
     return NULL;
 }
 
-struct shape *shape_new(const struct group *group, int rank)
+static bool shape_number_apart(struct shape *c, int size)
+{
+    c->n_nodes = size;
+    c->in_order = true;
+    for (int i = 0; i < size; i++)
+        c->leaders[i] = c->node_of[i] = i;
+    return true;
+}
+
+struct shape *shape_new(const struct group *group, int rank, bool apart)
 {
     size_t n = (size_t)group->size;
     struct shape *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
+    c->apart = apart;
     c->leaders = malloc(n * sizeof(int));
     c->node_of = malloc(n * sizeof(int));
     c->members = malloc(n * sizeof(int));
-    bool done = c->leaders && c->node_of && c->members && shape_number_nodes(c, group);
+    bool done = c->leaders && c->node_of && c->members &&
+                (apart ? shape_number_apart(c, group->size) : shape_number_nodes(c, group));
     if (done && c->n_nodes > 1) {
         c->nodes = shape_group(c, group, false);
-        c->networks = shape_group(c, group, true);
+        c->networks = shape_group(c, group, !apart);
         done = c->nodes && c->networks;
     }
     if (!done) {
