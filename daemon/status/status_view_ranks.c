@@ -221,10 +221,23 @@ void status_view_communicators(struct status_node *node, const struct status_req
     }
 }
 
-/* Packets on their way: the flows from this node and what waits for its neighbours. They belong to
- * the node, not to a job. */
-static void add_packets(struct status_node *node, json_t *rows)
+/* Does a job that the user may see have ranks on the node of this slot? */
+static bool slot_visible(const struct status_node *node, const struct status_request *q,
+                         uint32_t slot)
 {
+    for (const struct job *job = jobs_first(node->jobs); job; job = job->hh.next)
+        for (uint32_t n = 0; job_visible(job, q) && n < job->layout.shape.n_nodes; n++)
+            if (job->nodes[n].slot == slot)
+                return true;
+    return false;
+}
+
+/* Packets on their way: the flows from this node and, for those who may see everything, what waits
+ * for its neighbours. They belong to the nodes, not to a job: who has a job on both sees how many
+ * there are, since they tell a slow network from a rank that hangs. */
+static void add_packets(struct status_node *node, const struct status_request *q, json_t *rows)
+{
+    bool all = !q->has_job && status_privileged(q->uid);
     struct count_flow f;
     struct count_link l;
 
@@ -234,6 +247,8 @@ static void add_packets(struct status_node *node, json_t *rows)
             const struct topology_node *t =
                 topology_find(node->topology, forwarding_node_id(node->forwarding, slot));
             const char *to = t ? t->state->node : "?";
+            if (!all && !slot_visible(node, q, slot))
+                continue;
             for (int cls = 0; cls < WIRE_CLASSES; cls++) {
                 if (!channel_flow(channel, slot, (enum wire_class)cls, &f) ||
                     (f.in_flight == 0 && f.queued == 0))
@@ -247,7 +262,7 @@ static void add_packets(struct status_node *node, json_t *rows)
                               (json_int_t)f.queued, "rtt_us", (json_int_t)f.srtt_us, "resent",
                               (json_int_t)f.resent));
             }
-            if (channel_link(channel, slot, &l) && (l.queued > 0 || l.in_driver > 0))
+            if (all && channel_link(channel, slot, &l) && (l.queued > 0 || l.in_driver > 0))
                 json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "queue",
                                                       "forwarding", "node", node->config->name,
                                                       "to", to, "channel", (json_int_t)ch, "queued",
@@ -260,6 +275,6 @@ static void add_packets(struct status_node *node, json_t *rows)
 void status_view_queues(struct status_node *node, const struct status_request *q, json_t *rows)
 {
     add_boards(node, q, rows);
-    if (!q->has_job && q->rank < 0 && status_privileged(q->uid))
-        add_packets(node, rows);
+    if (q->rank < 0 && node->channels)
+        add_packets(node, q, rows);
 }

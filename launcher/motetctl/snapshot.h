@@ -40,8 +40,9 @@ struct snapshot_rank {
     bool in_mpi; /* was seen in a call that waits */
     bool asleep; /* its process used no processor between the two looks */
     bool can_go_on, has_edges;
-    bool moves;  /* a transfer of it went on between the two looks */
-    size_t part; /* ranks of different ones are cut off from one another */
+    bool moves;   /* a transfer of it went on between the two looks */
+    bool carried; /* what it waits for is with the network, as far as one can tell */
+    size_t part;  /* ranks of different ones are cut off from one another */
     /* Tarjan's numbers. */
     size_t order, low;
     bool on_stack;

@@ -27,9 +27,9 @@ static void find_who_can_go_on(struct snapshot *p)
         struct snapshot_rank *rank = &p->ranks[r];
         /* A stopped one may be continued. Of one that waits with nothing on its board it is not
          * known what for. */
-        rank->can_go_on = rank->mood == MOOD_FREE || rank->mood == MOOD_STOPPED ||
-                          rank->mood == MOOD_UNSEEN ||
-                          (rank->mood == MOOD_WAITING && !rank->has_edges) || rank->moves;
+        rank->can_go_on =
+            rank->mood == MOOD_FREE || rank->mood == MOOD_STOPPED || rank->mood == MOOD_UNSEEN ||
+            (rank->mood == MOOD_WAITING && !rank->has_edges) || rank->moves || rank->carried;
         n_free += rank->can_go_on;
     }
     while (changed) {
@@ -296,7 +296,7 @@ static void find_circles(struct snapshot *p)
         sizes[p->ranks[r].component]++;
     bool moving = false;
     for (size_t r = 0; r < p->n_ranks; r++)
-        moving |= p->ranks[r].moves;
+        moving |= p->ranks[r].moves || p->ranks[r].carried;
     for (size_t i = 0; i < p->n_edges; i++)
         if (p->edges[i].to == (ssize_t)p->edges[i].from)
             sizes[p->ranks[p->edges[i].from].component] = 2; /* waits for itself */
@@ -365,6 +365,7 @@ static json_t *waits_look_at(struct snapshot *p, const struct waits_rows *rows)
 {
     paths_find_blocked(p, rows->links);
     paths_find_moving(p, rows->later_queues);
+    paths_find_carried(p, &(struct waits_looks){rows->later_queues, rows->links});
     find_who_can_go_on(p);
     find_components(p);
     stragglers_in_collectives(p);

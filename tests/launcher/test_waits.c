@@ -171,6 +171,119 @@ static json_t *link_row(const char *from, const char *to, bool both_ways, const 
                      "fault", fault);
 }
 
+/* Packets from one node to another that nobody has acknowledged, at both looks. */
+static void under_way(const char *from, const char *to, int in_flight, int resent, int resent_later)
+{
+    if (!later_queues)
+        later_queues = json_array();
+    for (int again = 0; again < 2; again++)
+        json_array_append_new(again ? later_queues : queues,
+                              json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "queue", "flow", "node",
+                                        from, "to", to, "in_flight", in_flight, "queued", 2,
+                                        "resent", again ? resent_later : resent));
+}
+
+/* Two that wait for each other while packets between their nodes are under way: perhaps the very
+ * message. Said with the network's name. */
+static void two_on_a_slow_network(void **state)
+{
+    (void)state;
+    waiting(0);
+    waiting(1);
+    receives(0, 1);
+    receives(1, 0);
+    under_way("even", "odd", 3, 5, 5);
+    json_t *row = link_row("even", "odd", true, NULL);
+    json_object_set_new(row, "network", json_string("lan"));
+    links = json_pack("[o]", row);
+    assert_int_equal(look(), 1);
+    finding_is(0, "network", "between the nodes even and odd (network lan) 5 packets");
+    finding_names(0, "[0,1]");
+    assert_null(strstr(of_finding(0, "text"), "sent again"));
+}
+
+/* The other direction counts as much, and lost packets are told. */
+static void answers_on_a_lossy_network(void **state)
+{
+    (void)state;
+    waiting(0);
+    waiting(1);
+    receives(0, 1);
+    receives(1, 0);
+    under_way("odd", "even", 1, 5, 9);
+    assert_int_equal(look(), 1);
+    finding_is(0, "network", "4 were sent again within half a second");
+    assert_non_null(strstr(of_finding(0, "text"), "by way of other nodes"));
+}
+
+/* A large message whose receive is matched travels, also while no packet is seen and nothing has
+ * moved for a moment. */
+static void a_transfer_that_stalls(void **state)
+{
+    (void)state;
+    waiting(0);
+    waiting(1);
+    json_object_set_new(entry(0, "rendezvous_out", 1, 7, 0, OLD), "done_bytes", json_integer(32));
+    json_object_set_new(entry(1, "rendezvous_in", 0, 7, 0, OLD), "done_bytes", json_integer(32));
+    assert_int_equal(look(), 1);
+    finding_is(0, "network", "32 B of 64 B are over");
+}
+
+/* What passes between other nodes excuses nobody, nor does anything within a node, nor for one that
+ * is stopped. */
+static void packets_of_others(void **state)
+{
+    (void)state;
+    waiting(0);
+    waiting(1);
+    receives(0, 1);
+    receives(1, 0);
+    under_way("even", "third", 9, 0, 0);
+    under_way("fourth", "odd", 9, 0, 0);
+    assert_int_equal(look(), 1);
+    finding_is(0, "deadlock", "rank 0");
+}
+
+static void packets_and_one_node(void **state)
+{
+    (void)state;
+    waiting(0);
+    waiting(2);
+    receives(0, 2);
+    receives(2, 0);
+    under_way("even", "odd", 9, 0, 0);
+    assert_int_equal(look(), 1);
+    finding_is(0, "deadlock", "rank 0");
+}
+
+static void packets_for_one_that_is_stopped(void **state)
+{
+    (void)state;
+    waiting(0);
+    rank_is(1, true, "stopped", "attached");
+    receives(0, 1);
+    under_way("even", "odd", 9, 0, 0);
+    assert_int_equal(look(), 1);
+    finding_is(0, "stopped", "rank 0 waits for rank 1");
+}
+
+/* A third that waits for one of them can go on as well; a circle elsewhere is still one. */
+static void who_waits_for_the_slow(void **state)
+{
+    (void)state;
+    for (int r = 0; r < 5; r++)
+        waiting(r);
+    receives(0, 1);
+    receives(1, 0);
+    receives(2, 0);
+    receives(4, 4);
+    under_way("even", "odd", 1, 0, 0);
+    receives(3, 1);
+    assert_int_equal(look(), 2);
+    finding_is(0, "network", "rank 0 waits for rank 1");
+    finding_is(1, "deadlock", "rank 4 waits for rank 4");
+}
+
 /* Packets between the two do not pass: no deadlock, whatever they wait for. */
 static void two_with_no_way_between(void **state)
 {
@@ -196,16 +309,17 @@ static void two_with_no_way_between(void **state)
     finding_is(0, "deadlock", "rank 0 waits for rank 1");
 }
 
-/* A large message that takes its time: each waits for the other until it is there. */
+/* A large message within a node, where the two copy the bytes themselves: each waits for the other
+ * until it is there. */
 static void two_between_which_bytes_move(void **state)
 {
     (void)state;
     waiting(0);
-    waiting(1);
-    entry(0, "rendezvous_in", 1, 7, 0, OLD);
-    entry(1, "rendezvous_out", 0, 7, 0, OLD);
+    waiting(2);
+    entry(0, "rendezvous_in", 2, 7, 0, OLD);
+    entry(2, "rendezvous_out", 0, 7, 0, OLD);
     assert_int_equal(look(), 1);
-    finding_is(0, "deadlock", "rank 0 waits for rank 1");
+    finding_is(0, "deadlock", "rank 0 waits for rank 2");
     later_queues = json_deep_copy(queues);
     json_object_set_new(json_array_get(later_queues, 0), "done_bytes", json_integer(32));
     assert_int_equal(look(), 0);
@@ -588,6 +702,13 @@ int main(void)
         test(any_source_waits_for_all),
         test(young_waits_are_none),
         test(who_moves_does_not_wait),
+        test(two_on_a_slow_network),
+        test(answers_on_a_lossy_network),
+        test(a_transfer_that_stalls),
+        test(packets_of_others),
+        test(packets_and_one_node),
+        test(packets_for_one_that_is_stopped),
+        test(who_waits_for_the_slow),
         test(a_long_ring),
         test(for_one_that_has_ended),
         test(for_one_of_a_silent_node),
