@@ -22,16 +22,27 @@
 #define MSG_RTS_SAME_NODE 0x1u
 /* the payload is the whole message; the sender waits for FINISHED */
 #define MSG_RTS_SYNC 0x2u
+/* within a node: the sender waits for this message and no other */
+#define MSG_RTS_ALONE 0x4u
+/* within a node: time_ns says when the sender began */
+#define MSG_RTS_TIMED 0x8u
+/* within a node: enum method (proto/method.h), two bits from here on */
+#define MSG_RTS_METHOD_SHIFT 4u
 
 struct msg_rts {
     uint64_t bytes;    /* of the whole message */
     uint64_t address;  /* in the sender's memory, with MSG_RTS_SAME_NODE */
     uint32_t transfer; /* the sender's number */
     uint32_t flags;
-    uint32_t record; /* index + 1 of the sender's queue record, for cooperative copy; 0: none */
-    uint32_t reserved;
+    uint32_t record;  /* index + 1 of the sender's queue record, for cooperative copy; 0: none */
+    uint32_t time_ns; /* the low half of the sender's CLOCK_MONOTONIC, with MSG_RTS_TIMED */
 };
 static_assert(sizeof(struct msg_rts) == 32, "fits into a slot");
+
+static inline uint8_t msg_rts_method(uint32_t flags)
+{
+    return flags >> MSG_RTS_METHOD_SHIFT & 3u;
+}
 
 struct msg_pull {
     uint64_t granted;  /* the sender may send all bytes before this offset */

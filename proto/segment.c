@@ -108,6 +108,9 @@ void segment_layout(const struct segment_shape *shape, struct segment_layout *l)
     l->down_stride = page_align(ring_size(&shape->down));
     at += l->down_stride * shape->n_local * shape->n_channels;
 
+    l->methods_off = at;
+    at += page_align(sizeof(struct method_board) * shape->n_local * shape->n_local * shape->n_vcis);
+
     l->cells_off = at;
     l->cells_stride = shape->cell_bytes ? CELLS_DATA_OFF + shape->cell_bytes : 0;
     at += l->cells_stride * CELLS_SLOTS * CELLS_ROWS * shape->n_local;

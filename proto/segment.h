@@ -8,7 +8,8 @@
  * Contents, in order: header, table of world ranks, table of nodes, table of networks, who is on
  * them and how far they are apart, who is closed for each channel, one bell per channel, one area
  * per local rank (bell, board of queue records, what it is doing), rings rank to rank (one per
- * ordered pair and vci), rings rank to channel and channel to rank, the cells of collectives. A
+ * ordered pair and vci), rings rank to channel and channel to rank, how large messages of each pair
+ * are copied, the cells of collectives. A
  * channel thread has one bell (and one eventfd) per job, so that no job can touch what wakes
  * another one.
  */
@@ -21,11 +22,12 @@
 #include "proto/calls.h"
 #include "proto/cells.h"
 #include "proto/hop.h"
+#include "proto/method.h"
 #include "proto/queue.h"
 #include "proto/ring.h"
 
 #define SEGMENT_MAGIC        0x4d4f5453u /* "MOTS" */
-#define SEGMENT_VERSION      8u
+#define SEGMENT_VERSION      9u
 #define SEGMENT_MAX_LOCAL    256u
 #define SEGMENT_NODE_NAME    64u
 #define SEGMENT_JOB_NAME     64u
@@ -128,6 +130,7 @@ struct segment_layout {
         calls_off;                                   /* the last two: within a rank's area */
     size_t local_off, local_stride;                  /* ring of (vci, producer, consumer) */
     size_t up_off, up_stride, down_off, down_stride; /* ring of (rank, channel) */
+    size_t methods_off;                              /* board of (vci, sender, receiver) */
     size_t cells_off, cells_stride;                  /* cell of (slot, row, rank) */
     size_t total;
 };
@@ -209,6 +212,14 @@ static inline void *segment_local_ring(void *base, const struct segment_layout *
 {
     return (char *)base + l->local_off +
            l->local_stride * (((size_t)vci * l->shape.n_local + from) * l->shape.n_local + to);
+}
+
+/* How large messages of a vci from local rank `from` to local rank `to` are copied. */
+static inline struct method_board *segment_method_board(void *base, const struct segment_layout *l,
+                                                        uint32_t vci, uint32_t from, uint32_t to)
+{
+    return (struct method_board *)(void *)((char *)base + l->methods_off) +
+           ((size_t)vci * l->shape.n_local + from) * l->shape.n_local + to;
 }
 
 /* Bits of a rank's bell: the rings of vci 0 by producer, those of the channels, those of the

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "base/clock.h"
 #include "client/p2p/protocols.h"
 
 /* Pieces of local memory per process_vm_readv. */
@@ -17,9 +18,30 @@ static void announce_begin(struct rendezvous_transfer *t)
 
 /* ---- sender ---- */
 
+/* Within a node. True: the receiver copies it out of this rank's memory. */
+static bool announce_choose_local(struct peer *p, const struct transfer *t, struct msg_rts *rts)
+{
+    const struct method_table *m = peer_method(p);
+    bool timed = false;
+    enum method method = m ? method_for(m, rts->bytes, t->sole, &timed) : METHOD_RINGS;
+
+    if (p->no_readv || !t->buffer.type->contiguous)
+        method = METHOD_RINGS;
+    rts->flags |= (uint32_t)method << MSG_RTS_METHOD_SHIFT | (t->sole ? MSG_RTS_ALONE : 0);
+    if (timed) {
+        rts->flags |= MSG_RTS_TIMED;
+        rts->time_ns = (uint32_t)clock_now_ns();
+    }
+    if (method == METHOD_RINGS)
+        return false;
+    rts->flags |= MSG_RTS_SAME_NODE;
+    rts->address = (uint64_t)(uintptr_t)datatype_run_start(t->buffer.type, t->buffer.base);
+    return true;
+}
+
 /* How the message may travel, told in `rts`. Returns how much of it leaves with the announcement.
  */
-static uint32_t announce_choose(const struct peer *p, const struct transfer *t, struct msg_rts *rts)
+static uint32_t announce_choose(struct peer *p, const struct transfer *t, struct msg_rts *rts)
 {
     uint64_t bytes = (uint64_t)t->bytes, room = p->eager_limit - sizeof *rts;
 
@@ -27,12 +49,9 @@ static uint32_t announce_choose(const struct peer *p, const struct transfer *t, 
         rts->flags |= MSG_RTS_SYNC;
         return (uint32_t)bytes;
     }
-    if (p->local && !p->no_readv && t->buffer.type->contiguous) {
-        rts->flags |= MSG_RTS_SAME_NODE;
-        rts->address = (uint64_t)(uintptr_t)datatype_run_start(t->buffer.type, t->buffer.base);
+    if (p->local && announce_choose_local(p, t, rts))
         return 0;
-    }
-    if (p->local || !credit_allows(&p->credit, p->eager_limit))
+    if (!credit_allows(&p->credit, p->eager_limit))
         return 0;
     return (uint32_t)(bytes < room ? bytes : room);
 }
@@ -67,7 +86,7 @@ bool announce_send(struct peer *p, struct transfer *t)
         return false;
     rts.transfer = r->number;
     transfer_show(t, QUEUE_RENDEZVOUS_OUT);
-    if (rts.flags & MSG_RTS_SAME_NODE)
+    if (msg_rts_method(rts.flags) == METHOD_BOTH)
         rts.record = coop_offer(&all->coop, coop_of(r));
     memcpy(payload, &rts, sizeof rts);
     type_cursor_init(&r->cursor, t->buffer.type, t->buffer.count, t->buffer.base);
@@ -148,8 +167,16 @@ static bool announce_read(struct rendezvous_transfer *t, const struct peer *p, u
     return true;
 }
 
+/* Nobody asks the kernel again. */
+static void announce_refused(struct peer *p)
+{
+    p->no_readv = true;
+    if (p->method)
+        method_refused(p->method);
+}
+
 void announce_accept(struct transfer *t, struct peer *p, const struct msg_rts *rts,
-                     const void *first, uint32_t first_len)
+                     const void *first, uint32_t first_len, bool expected)
 {
     struct protocols *all = protocols_of(t->engine);
     struct rendezvous_transfer *r = rendezvous_of(t);
@@ -163,25 +190,32 @@ void announce_accept(struct transfer *t, struct peer *p, const struct msg_rts *r
         peer_owe(p, first_len);
     int error = transfer_check_length(t, r->total);
     t->base.error = error;
+    if (p->local && !error && peer_method(p))
+        method_arrived(p->method, rts, expected, first_len, &r->sample);
     if (r->total > t->bytes)
         r->total = t->bytes;
     t->base.bytes = r->total;
     type_cursor_init(&r->cursor, t->buffer.type, t->buffer.count, t->buffer.base);
     uint32_t take = (MPI_Count)first_len < r->total ? first_len : (uint32_t)r->total;
-    type_cursor_unpack(&r->cursor, first, take);
     r->moved = r->granted = take;
-
-    bool complete = r->moved == r->total;
-    if (!complete && rts->flags & MSG_RTS_SAME_NODE && !p->no_readv) {
+    bool copy = rts->flags & MSG_RTS_SAME_NODE && !p->no_readv;
+    bool pull = r->moved < r->total && !copy;
+    /* It asks before it unpacks: the rest comes meanwhile. */
+    if (pull && !rendezvous_pull(&all->rendezvous, r))
+        return;
+    type_cursor_unpack(&r->cursor, first, take);
+    if (pull)
+        return;
+    if (r->moved < r->total) {
         if (!error && coop_receive(&all->coop, coop_of(r), p, rts))
             return;
-        complete = announce_read(r, p, rts->address);
-        p->no_readv = !complete;
+        if (!announce_read(r, p, rts->address)) {
+            announce_refused(p);
+            rendezvous_pull(&all->rendezvous, r);
+            return;
+        }
     }
-    if (!complete) {
-        rendezvous_pull(&all->rendezvous, r);
-        return;
-    }
+    rendezvous_time(&all->rendezvous, r);
     /* Also of a message that came whole with its announcement: the sender may wait for us. */
     peer_send_control(p, MSG_FINISHED, r->remote, NULL, 0);
     rendezvous_finish(&all->rendezvous, r, error);

@@ -3,11 +3,6 @@
 
 #include <sys/uio.h>
 
-/* Below this the hand-shake costs more than the second core brings (bench/run --only node). Who
- * waits for several messages, or takes part in a collective, does well without it up to the second
- * limit: then everybody has something to copy. */
-#define COOP_MIN_BYTES        (64u << 10)
-#define COOP_MIN_WINDOW_BYTES (512u << 10)
 /* An eighth of the message: large enough that a system call is cheap beside it, small enough that
  * nobody waits long for the other's last one. */
 #define COOP_MIN_CHUNK_BYTES (16u << 10)
@@ -91,7 +86,7 @@ uint32_t coop_offer(struct coop *c, struct coop_transfer *t)
     const struct transfer *base = &t->base.base;
     struct queue_record *r = base->record;
 
-    if (base->bytes < (base->sole ? COOP_MIN_BYTES : COOP_MIN_WINDOW_BYTES) || !r)
+    if (base->bytes < METHOD_BOTH_BYTES || !r)
         return 0;
     /* relaxed: the announcement's release publishes them. */
     atomic_store_explicit(&r->coop_target, 0, memory_order_relaxed);
@@ -152,6 +147,7 @@ static void coop_complete(struct coop *c, struct coop_transfer *t)
 {
     coop_leave(c, t);
     t->base.moved = t->base.total;
+    rendezvous_time(c->rendezvous, &t->base);
     peer_send_control(coop_peer(t), MSG_FINISHED, t->base.remote, NULL, 0);
     rendezvous_finish(c->rendezvous, &t->base, MPI_SUCCESS);
 }

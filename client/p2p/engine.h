@@ -45,6 +45,7 @@ struct engine {
                             message */
     uint32_t n_peers;
     struct list busy_peers; /* those with a backlog */
+    uint8_t copy_method;    /* of large messages within the node: MOTET_COPY (method/method.h) */
 
     /* transfer.c */
     struct transfer_chunk *chunks;

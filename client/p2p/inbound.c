@@ -75,7 +75,7 @@ void inbound_take_unexpected(struct transfer *t, struct unexpected *u)
         break;
     case UNEXPECTED_RTS:
         transfer_matched(t, u->src_world, u->match.source, u->match.tag);
-        announce_accept(t, peer_get(t->engine, u->src_world), &u->rts, u->payload, u->len);
+        announce_accept(t, peer_get(t->engine, u->src_world), &u->rts, u->payload, u->len, false);
         break;
     case UNEXPECTED_SELF:
         self_receive(t, u->self);
@@ -130,7 +130,7 @@ static void inbound_match(const struct incoming *in)
         uint32_t first_len;
         transfer_matched(t, in->src_world, in->source, in->tag);
         if (announce_split(in->payload, in->len, &rts, &first, &first_len))
-            announce_accept(t, peer_get(in->engine, in->src_world), &rts, first, first_len);
+            announce_accept(t, peer_get(in->engine, in->src_world), &rts, first, first_len, true);
         else
             transfer_complete(t,
                               err_set(MPI_ERR_INTERN, "a malformed announcement came from rank %u",

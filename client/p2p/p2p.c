@@ -100,6 +100,9 @@ static int p2p_make_engine(struct vci *vci)
     transfer_init(e, PROTOCOLS_TRANSFER_BYTES);
     rendezvous_init(&all->rendezvous, e);
     coop_init(&all->coop, &all->rendezvous);
+    int err = method_read_setting(&e->copy_method);
+    if (err)
+        return err;
     if (match_init(&e->match) || peer_init(e))
         return MPI_ERR_NO_MEM;
     if (transport_here->base && (outbox_init(&e->outbox, vci->index) ||
@@ -120,7 +123,7 @@ int p2p_init(void)
     vci_here->ops = &p2p_vci_ops;
     foreign_here->forget = p2p_forget;
     progress_register(foreign_poll, &foreign_here->n_waiting, true);
-    return err ? err_set(MPI_ERR_NO_MEM, "no memory for the message queues") : MPI_SUCCESS;
+    return err == MPI_ERR_NO_MEM ? err_set(err, "no memory for the message queues") : err;
 }
 
 static void p2p_free_engine(struct vci *vci)

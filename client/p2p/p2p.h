@@ -5,8 +5,8 @@
  * (client/progress/vci.h); blocking calls give it up between polls.
  *
  * Protocols: up to 32 bytes ride in the ring's slot; up to the eager limit of the way, in the
- * ring's data area (eager.h); larger ones are announced (announce.h) and then read by the receiver
- * out of the sender's memory (same node) or pulled through the rings (rendezvous.h).
+ * ring's data area (eager.h); larger ones are announced (announce.h) and then pulled through the
+ * rings (rendezvous.h) or, within a node, read by the receiver out of the sender's memory.
  */
 #ifndef MOTET_CLIENT_P2P_P2P_H
 #define MOTET_CLIENT_P2P_P2P_H

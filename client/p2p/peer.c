@@ -34,6 +34,7 @@ static void peer_free(struct peer *p)
 {
     list_foreach_safe(it, &p->control_backlog)
         free(list_entry(it, struct control_message, link));
+    free(p->method);
     free(p);
 }
 
@@ -87,6 +88,13 @@ struct peer *peer_make(struct engine *e, uint32_t world)
     }
     e->peers[world] = p;
     return p;
+}
+
+struct method_table *peer_make_method(struct peer *p)
+{
+    p->method = method_new(p->engine->vci->index, transport_here->local_rank,
+                           transport_world(p->world)->local, p->engine->copy_method);
+    return p->method;
 }
 
 __attribute__((noinline)) void peer_number(struct peer *p, struct ring_slot *slot)

@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "client/p2p/credit.h"
 #include "client/p2p/engine.h"
+#include "client/p2p/method/method.h"
 #include "client/transport/transport.h"
 #include "proto/msg.h"
 
@@ -20,10 +21,11 @@ struct peer {
     struct engine *engine;
     uint32_t world;
     bool local;
-    bool no_readv;              /* reading its memory was refused once */
-    uint32_t node;              /* of a remote peer */
-    struct ring_producer *ring; /* of a local peer */
-    uint32_t eager_limit;       /* bytes */
+    bool no_readv;               /* reading its memory was refused once */
+    uint32_t node;               /* of a remote peer */
+    struct ring_producer *ring;  /* of a local peer */
+    struct method_table *method; /* of a local peer, from its first large message on */
+    uint32_t eager_limit;        /* bytes */
     struct credit credit;
     uint32_t order_out;          /* number of the next ordered message to a remote peer */
     uint32_t order_in;           /* number expected from it */
@@ -46,6 +48,13 @@ static inline struct peer *peer_get(struct engine *e, uint32_t world)
 {
     struct peer *p = e->peers[world];
     return __builtin_expect(p != NULL, 1) ? p : peer_make(e, world);
+}
+
+/* How large messages to and from a local peer are copied. NULL: no memory for it. */
+struct method_table *peer_make_method(struct peer *p);
+static inline struct method_table *peer_method(struct peer *p)
+{
+    return __builtin_expect(p->method != NULL, 1) ? p->method : peer_make_method(p);
 }
 
 /* Process id of a rank of this node. */

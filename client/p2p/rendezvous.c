@@ -38,6 +38,7 @@ void rendezvous_begin(struct rendezvous_transfer *t)
 {
     t->number = t->remote = 0;
     t->total = t->granted = t->moved = 0;
+    t->sample.timed = false;
 }
 
 /* ---- numbers ---- */
@@ -178,7 +179,7 @@ static bool rendezvous_send_packet(struct rendezvous_transfer *t, struct peer *p
 static int rendezvous_send_granted(struct rendezvous_transfer *t)
 {
     struct peer *p = peer_get(t->base.engine, t->base.world);
-    uint32_t most = p->local ? ring_max_payload(&transport_here->layout.shape.local) / 4
+    uint32_t most = p->local ? ring_max_payload(&transport_here->layout.shape.local) / 8
                              : transport_here->packet_bytes;
     int n = 0;
 
@@ -224,21 +225,30 @@ static void rendezvous_grant(struct rendezvous *r, struct rendezvous_transfer *t
     peer_send_control(peer_get(r->engine, t->base.world), MSG_PULL, t->remote, &pull, sizeof pull);
 }
 
+void rendezvous_time(struct rendezvous *r, const struct rendezvous_transfer *t)
+{
+    struct method_table *m = peer_get(r->engine, t->base.world)->method;
+
+    if (m)
+        method_done(m, &t->sample);
+}
+
 /* The sender is to wait for this message no longer. */
 static void rendezvous_tell_sender(struct rendezvous *r, const struct rendezvous_transfer *t)
 {
     peer_send_control(peer_get(r->engine, t->base.world), MSG_FINISHED, t->remote, NULL, 0);
 }
 
-void rendezvous_pull(struct rendezvous *r, struct rendezvous_transfer *t)
+bool rendezvous_pull(struct rendezvous *r, struct rendezvous_transfer *t)
 {
     if (!rendezvous_take_number(r, t)) {
         rendezvous_tell_sender(r, t);
         rendezvous_finish(r, t, err_set(MPI_ERR_NO_MEM, "too many large messages in transfer"));
-        return;
+        return false;
     }
     transfer_show_part(&t->base, QUEUE_RENDEZVOUS_IN, t->total, t->moved);
     rendezvous_grant(r, t);
+    return true;
 }
 
 void rendezvous_on_data(struct rendezvous *r, uint32_t src_world, uint32_t number, uint64_t offset,
@@ -257,6 +267,7 @@ void rendezvous_on_data(struct rendezvous *r, uint32_t src_world, uint32_t numbe
     if (t->moved == t->total) {
         if (t->base.base.error)
             rendezvous_tell_sender(r, t);
+        rendezvous_time(r, t);
         rendezvous_finish(r, t, t->base.base.error);
     } else if (t->granted - t->moved <= RENDEZVOUS_GRANT_AHEAD / 2) {
         rendezvous_grant(r, t);

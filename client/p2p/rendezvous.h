@@ -45,6 +45,7 @@ struct rendezvous_transfer {
     MPI_Count granted; /* bytes the sender may have sent by now */
     MPI_Count moved;   /* bytes packed or unpacked so far */
     struct type_cursor cursor;
+    struct method_sample sample; /* receive, within a node */
 };
 
 static inline struct rendezvous_transfer *rendezvous_of(struct transfer *t)
@@ -71,8 +72,9 @@ struct rendezvous_transfer *rendezvous_find(const struct rendezvous *r, uint32_t
  * completes. */
 void rendezvous_finish(struct rendezvous *r, struct rendezvous_transfer *t, int error);
 
-/* Receiver: asks for what has not come with the announcement. */
-void rendezvous_pull(struct rendezvous *r, struct rendezvous_transfer *t);
+/* Receiver: asks for what has not come with the announcement. False: that cannot be, and the
+ * transfer is over. */
+bool rendezvous_pull(struct rendezvous *r, struct rendezvous_transfer *t);
 
 /* Sender: whether a PULL can mean this transfer, and what follows from it. */
 bool rendezvous_may_grant(const struct rendezvous_transfer *t, const struct msg_pull *pull);
@@ -81,6 +83,9 @@ void rendezvous_on_pull(struct rendezvous *r, struct rendezvous_transfer *t,
 
 /* Transfers that have a number: under way. Walks all numbers. */
 uint32_t rendezvous_n_under_way(const struct rendezvous *r);
+
+/* Receiver: all of the message is there. Takes its time if that is wanted. */
+void rendezvous_time(struct rendezvous *r, const struct rendezvous_transfer *t);
 
 void rendezvous_on_data(struct rendezvous *r, uint32_t src_world, uint32_t number, uint64_t offset,
                         const void *payload, uint32_t len);

@@ -21,6 +21,8 @@ static const struct enumeration level_enum = {"MOTET_THREAD_LEVEL", N_OF(level_i
 static const char *const progress_items[] = {"helper", "none"};
 static const struct enumeration progress_enum = {"MOTET_PROGRESS", N_OF(progress_items),
                                                  progress_items};
+static const char *const copy_items[] = {"auto", "rings", "read", "both"};
+static const struct enumeration copy_enum = {"MOTET_COPY", N_OF(copy_items), copy_items};
 static const char *const handler_items[] = {"mpi_errors_are_fatal", "mpi_errors_abort",
                                             "mpi_errors_return"};
 static const struct enumeration handler_enum = {"MOTET_INITIAL_ERRHANDLER", N_OF(handler_items),
@@ -119,6 +121,14 @@ static const struct cvar cvar_fixed[] = {
      .kind = CVAR_NUMBER,
      .verbosity = MPI_T_VERBOSITY_TUNER_DETAIL,
      .scope = MPI_T_SCOPE_LOCAL,
+     .may_write = cvar_before_mpi},
+    {.name = "MOTET_COPY",
+     .desc = "how large messages within a node are copied: through shared memory, read by the "
+             "receiver, by both ranks, or by what is the fastest",
+     .category = CATEGORY_MESSAGES,
+     .verbosity = MPI_T_VERBOSITY_TUNER_BASIC,
+     .scope = MPI_T_SCOPE_ALL_EQ,
+     .items = &copy_enum,
      .may_write = cvar_before_mpi},
     {.name = "MOTET_COLL_TABLE",
      .desc = "file with rules for the choice of collective algorithms",

@@ -18,6 +18,7 @@
 #include "daemon/status/status_calls.h"
 #include "daemon/status/status_node.h"
 #include "daemon/status/status_view.h"
+#include "proto/method.h"
 #include "proto/queue.h"
 
 static const char *const queue_names[QUEUE_N_STATES] = {[QUEUE_POSTED] = "posted",
@@ -140,6 +141,54 @@ void status_view_ranks(struct status_node *node, const struct status_request *q,
         for (uint32_t i = 0; i < job->n_local && json_array_size(rows) < q->limit; i++)
             if (q->rank < 0 || job->ranks[i].world == q->rank)
                 json_array_append_new(rows, rank_row(job, i, now_ns));
+    }
+}
+
+static void copies_of_pair(const struct job *job, uint32_t vci, uint32_t from, uint32_t to,
+                           size_t limit, json_t *rows)
+{
+    static const char *const methods[METHOD_N] = {"rings", "read", "both"};
+    static const char *const states[METHOD_N_STATES] = {[METHOD_TRYING] = "trying",
+                                                        [METHOD_MEASURED] = "measured",
+                                                        [METHOD_FIXED] = "fixed",
+                                                        [METHOD_REFUSED] = "refused"};
+    const struct method_board *board =
+        segment_method_board(job->segment, &job->layout, vci, from, to);
+
+    for (uint32_t i = 0; i < METHOD_KINDS * METHOD_CLASSES && json_array_size(rows) < limit; i++) {
+        uint32_t kind = i / METHOD_CLASSES, class = i % METHOD_CLASSES, rates[METHOD_N];
+        const struct method_entry *e = &board->entries[kind][class];
+        uint8_t method = atomic_load_explicit(&e->method, memory_order_relaxed);
+        uint8_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
+        if (method >= METHOD_N || state >= METHOD_N_STATES || !states[state])
+            continue;
+        for (int m = 0; m < METHOD_N; m++)
+            rates[m] = atomic_load_explicit(&e->mb_per_s[m], memory_order_relaxed);
+        json_array_append_new(
+            rows, json_pack("{s:o, s:s, s:i, s:i, s:i, s:I, s:b, s:s, s:s, s:I, s:I, s:I}", "job",
+                            job_id(job), "node", job->node_name, "rank", (int)job->ranks[to].world,
+                            "from", (int)job->ranks[from].world, "vci", (int)vci, "from_bytes",
+                            (json_int_t)method_class_bytes(class), "alone", kind == METHOD_ALONE,
+                            "method", methods[method], "state", states[state], "rings_mb_per_s",
+                            (json_int_t)rates[METHOD_RINGS], "read_mb_per_s",
+                            (json_int_t)rates[METHOD_READ], "both_mb_per_s",
+                            (json_int_t)rates[METHOD_BOTH]));
+    }
+}
+
+void status_view_copies(struct status_node *node, const struct status_request *q, json_t *rows)
+{
+    for (struct job *job = jobs_first(node->jobs); job; job = job->hh.next) {
+        uint32_t n = job->n_local;
+        for (uint32_t to = 0; job_visible(job, q) && to < n; to++) {
+            const struct segment_rank *s = segment_rank_at(job->segment, &job->layout, to);
+            /* Looking makes pages of the boards: only where there can be something. */
+            if ((q->rank >= 0 && job->ranks[to].world != q->rank) ||
+                rank_counter(&s->rendezvous_in) == 0)
+                continue;
+            for (uint32_t i = 0; i < job->layout.shape.n_vcis * n; i++)
+                copies_of_pair(job, i / n, i % n, to, q->limit, rows);
+        }
     }
 }
 

@@ -11,6 +11,8 @@ const struct variable variables[] = {
      "none: no helper thread advances transfers while the program computes"},
     {"MOTET_VCIS", "library", "8 up to 32 ranks of a node, 4 up to 96",
      "sets of rings for threads of different communicators; 1: the common one alone"},
+    {"MOTET_COPY", "library", "auto",
+     "rings, read or both: how large messages within a node are copied"},
     {"MOTET_INITIAL_ERRHANDLER", "library", "mpi_errors_are_fatal",
      "mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return, before the program says so"},
     {"MOTET_SINGLETON", "library", "",

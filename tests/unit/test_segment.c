@@ -40,7 +40,7 @@ static void check_layout(const struct segment_shape *s)
     struct segment_layout l;
     char *base = (char *)0x100000000; /* only compared, never followed */
     size_t max = 3 + (s->n_networks ? 3 : 0) + s->n_channels + 2u * s->n_local +
-                 (size_t)s->n_local * s->n_local * s->n_vcis + 2u * s->n_local * s->n_channels +
+                 2 * (size_t)s->n_local * s->n_local * s->n_vcis + 2u * s->n_local * s->n_channels +
                  (s->cell_bytes ? (size_t)CELLS_SLOTS * CELLS_ROWS * s->n_local : 0);
     struct extent *e = calloc(max, sizeof *e);
     size_t n = 0;
@@ -72,6 +72,9 @@ static void check_layout(const struct segment_shape *s)
         for (uint32_t to = 0; to < s->n_local * s->n_vcis; to++)
             ADD(segment_local_ring(base, &l, to / s->n_local, r, to % s->n_local),
                 ring_size(&s->local), 64);
+        for (uint32_t to = 0; to < s->n_local * s->n_vcis; to++)
+            ADD(segment_method_board(base, &l, to / s->n_local, r, to % s->n_local),
+                sizeof(struct method_board), 64);
         for (uint32_t c = 0; c < s->n_channels; c++) {
             ADD(segment_up_ring(base, &l, r, c), ring_size(&s->up), 64);
             ADD(segment_down_ring(base, &l, r, c), ring_size(&s->down), 64);
@@ -132,7 +135,8 @@ static void largest_segment_is_counted_without_overflow(void **state)
     assert_true(l.total > 69632ull * ring_size(&s.local));
     assert_true(l.total <
                 rings + 256ull * ((64u << 20) + 8192u) + (64u << 20) +
-                    (size_t)CELLS_SLOTS * CELLS_ROWS * 256u * (CELLS_DATA_OFF + s.cell_bytes));
+                    (size_t)CELLS_SLOTS * CELLS_ROWS * 256u * (CELLS_DATA_OFF + s.cell_bytes) +
+                    256ull * 256u * s.n_vcis * sizeof(struct method_board));
 }
 
 static void defaults_pass_their_own_check(void **state)
