@@ -301,7 +301,7 @@ static int deliver(struct comm *comm, const struct statement *st, bool to_source
         at_in[r] = total;
         total += n_in[r];
     }
-    in = malloc((size_t)(total + 1) * sizeof(int));
+    in = malloc((size_t)(total / 2 + 1) * sizeof *in);
     if (!in) {
         s.broken = true;
         s.err = no_memory(total / 2);

@@ -102,7 +102,7 @@ static int attach_ask(int sock, const struct attach_request *request, struct att
     struct {
         struct frame_header header;
         struct attach_reply reply;
-    } frame;
+    } frame = {0};
     uint64_t deadline_ns = clock_now_ns() + ATTACH_TIMEOUT_NS;
 
     int sent = frame_send(sock, ATTACH_REQUEST, request, sizeof *request, deadline_ns);

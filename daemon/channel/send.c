@@ -125,7 +125,6 @@ static void send_check_epoch(struct sender *s, struct flow *f)
                 memcpy(arena_at(s->port->arena, copy), h, sizeof *h + h->len);
                 send_release(s, block);
                 block = copy;
-                h = port_header(s->port, block);
             }
             send_number(s, f, block);
         }

@@ -52,7 +52,7 @@ static int node_open_socket(struct node *node, const char *name, char *path, siz
     int fd = service_socket(node->service, name);
 
     if (fd >= 0) {
-        struct sockaddr_un addr;
+        struct sockaddr_un addr = {0}; /* a socket without a name tells of its family alone */
         socklen_t len = sizeof addr;
         node->socket_activated = true;
         if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_path[0] == '/' &&

@@ -91,7 +91,8 @@ static void reaper_read_processes(struct process_table *table)
             table->n++;
     }
     closedir(dir);
-    qsort(table->at, table->n, sizeof *table->at, by_pid);
+    if (table->n > 0)
+        qsort(table->at, table->n, sizeof *table->at, by_pid);
 }
 
 static const struct process *reaper_find(const struct process_table *table, pid_t pid)

@@ -323,7 +323,7 @@ static void client_on_line(struct status_client *c, const char *line)
 {
     struct status *s = c->status;
     struct status_node *node = s->node;
-    struct status_request request;
+    struct status_request request = {0};
     struct status_refusal why = {0};
     json_error_t error;
     json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, &error);
@@ -430,7 +430,7 @@ void status_on_query(struct status *status, uint32_t src_node, const uint8_t *bo
 {
     struct status_node *node = status->node;
     Motet__StatusQuery *msg = motet__status_query__unpack(NULL, len, body);
-    struct status_request request;
+    struct status_request request = {0};
     struct status_refusal why = {0};
     json_t *json =
         msg && strlen(msg->request) <= MAX_LINE_BYTES ? json_loads(msg->request, 0, NULL) : NULL;
