@@ -35,6 +35,8 @@ enum attach_frame {
                                   with another job. Answered by ATTACH_CLAIMED */
     ATTACH_CLAIMED = 0x109,    /* struct attach_claimed */
     ATTACH_RELEASE = 0x10a,    /* rank to daemon: struct attach_claim: it uses it no longer */
+    ATTACH_ASK = 0x10b, /* rank to daemon: struct attach_ask: about ports and names. Answered by
+                           ATTACH_SPAWNED */
 };
 
 #define ATTACH_VERSION 3u
@@ -85,15 +87,43 @@ struct attach_spawn_app {
 };
 static_assert(sizeof(struct attach_spawn_app) == 16, "attach spawn app");
 
+enum attach_wish {
+    ATTACH_OPEN_PORT = 1, /* the answer has its name */
+    ATTACH_CLOSE_PORT,
+    ATTACH_ACCEPT,  /* at a port of the job */
+    ATTACH_CONNECT, /* to a port of any job */
+    ATTACH_PUBLISH,
+    ATTACH_UNPUBLISH,
+    ATTACH_LOOKUP, /* the answer has the port */
+    ATTACH_N_WISHES
+};
+enum attach_refusal { ATTACH_E_OTHER = 1, ATTACH_E_PORT, ATTACH_E_NAME, ATTACH_E_SERVICE };
+
+#define ATTACH_PORT_BYTES 128u
+#define ATTACH_NAME_BYTES 256u
+
+struct attach_ask {
+    uint32_t request;    /* the rank's own number for it, not 0 */
+    uint32_t wish;       /* enum attach_wish */
+    uint32_t timeout_ms; /* of CONNECT; 0: none */
+    char port[ATTACH_PORT_BYTES];
+    char name[ATTACH_NAME_BYTES];
+};
+static_assert(sizeof(struct attach_ask) == 396, "attach ask");
+
 struct attach_spawned {
     uint32_t request;
-    int32_t error; /* 0: the job is being started; 1: it is not, or has ended; text says why */
+    int32_t error;       /* 0: the job is being started, or what was asked for is done; else enum
+                            attach_refusal: it is not, or has ended; text says why */
     uint64_t connection; /* with it, which the rank has claimed by asking */
     uint64_t job;        /* at the other end */
-    uint32_t first, n;   /* that job's rank i is peer first + i */
-    char text[480];
+    uint32_t first, n;   /* that job's rank i is peer first + i; n 0: it is the rank's own job */
+    uint32_t peer_rank;  /* in that job, of the one who accepts or connects */
+    uint32_t reserved;
+    char port[ATTACH_PORT_BYTES];
+    char text[472];
 };
-static_assert(sizeof(struct attach_spawned) == 512, "attach spawned");
+static_assert(sizeof(struct attach_spawned) == 640, "attach spawned");
 
 /* A connection by the number that the job's ranks know it by: it is no secret, as only the job's
  * home says who is at its other end. */

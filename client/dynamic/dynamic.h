@@ -16,8 +16,8 @@
 
 /* Of the two who meet over a connection: equal on both sides. */
 int dynamic_tag(uint64_t number);
-/* An intercommunicator of this process and the one of this rank at the other end, without handle;
- * only for the first words. */
+/* An intercommunicator of this process and the one of this rank at the other end (NULL: of the own
+ * job), without handle; only for the first words. */
 int dynamic_meeting(const struct foreign *foreign, int rank, struct comm **ret_comm);
 
 /* In a job that was spawned: makes the intercommunicator with the parents, over MPI_COMM_WORLD.

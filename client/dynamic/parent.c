@@ -35,7 +35,7 @@ int dynamic_meeting(const struct foreign *foreign, int rank, struct comm **ret_c
     *ret_comm = NULL;
     int err = group_new_row(job_rank(), 1, &own);
     if (!err)
-        err = group_new_row((int)foreign->first + rank, 1, &other);
+        err = group_new_row((foreign ? (int)foreign->first : 0) + rank, 1, &other);
     if (!err)
         err = comm_new(COMM_CONTEXT_HELLO, own, other, ret_comm);
     group_unref(own);

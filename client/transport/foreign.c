@@ -216,6 +216,18 @@ int foreign_spawn(void *body, uint32_t len, struct foreign_request *q)
     return rc;
 }
 
+int foreign_ask_daemon(struct attach_ask *body, struct foreign_request *q)
+{
+    if (++foreign_here->last_request == 0)
+        foreign_here->last_request = 1;
+    body->request = foreign_here->last_request;
+    foreign_ask(q, ATTACH_SPAWNED, body->request);
+    int rc = foreign_send(ATTACH_ASK, body, sizeof *body);
+    if (rc < 0)
+        foreign_request_end(q);
+    return rc;
+}
+
 void foreign_again(struct foreign_request *q)
 {
     if (!q->done)
@@ -250,6 +262,7 @@ static void foreign_answer(uint16_t type, const void *body)
             q->spawned = *spawned;
         q->claimed.text[sizeof q->claimed.text - 1] = '\0';
         q->spawned.text[sizeof q->spawned.text - 1] = '\0';
+        q->spawned.port[sizeof q->spawned.port - 1] = '\0';
         q->done = true;
         foreign_request_end(q);
     }

@@ -69,6 +69,9 @@ void foreign_unref(struct foreign *foreign);
  * When it is done without error, foreign_spawned() gives the connection, as foreign_claimed() does.
  * The answer may come twice: ask again with foreign_again() for the second one. */
 int foreign_spawn(void *body, uint32_t len, struct foreign_request *ret_request);
+/* Sends a question about ports and names, whose number is set here. One that has connected or
+ * accepted gets the connection by foreign_spawned(), unless the other is of the same job (n 0). */
+int foreign_ask_daemon(struct attach_ask *body, struct foreign_request *ret_request);
 struct foreign *foreign_spawned(const struct foreign_request *request);
 void foreign_again(struct foreign_request *request);
 /* The job has answered; or nobody waits for it any more. */

@@ -66,6 +66,9 @@ static int tx_deliver(struct tx *tx, const struct up *up, const struct ring_slot
     if (f) {
         /* The other end of the connection is here, too. */
         const struct channel_foreign *other = job_table_foreign_in(tx->jobs, f->out);
+        /* It is told to the channels before anybody hears of it: perhaps not read yet. */
+        if (!other && cmd_pending(&tx->port->cmds))
+            return TX_E_BLOCKED;
         if (!other || up->world >= other->n || own.dst_rank >= other->job->layout.shape.n_world ||
             job_table_slot(other->job, own.dst_rank) != 0) {
             count_add(&tx->port->count, COUNT_DROP_RANK, 1);

@@ -170,10 +170,16 @@ static int client_on_foreign_frame(struct client *s, uint16_t type, const uint8_
                                    uint32_t len, uint64_t now_ns)
 {
     struct attach_claim claim;
+    struct attach_ask ask;
     uint32_t request;
 
     if (type == ATTACH_SPAWN) {
         foreign_on_spawn(s->job, s->local, body, len, now_ns);
+        return 0;
+    }
+    if (type == ATTACH_ASK && len == sizeof ask) {
+        memcpy(&ask, body, sizeof ask);
+        foreign_on_ask(s->job, s->local, &ask, now_ns);
         return 0;
     }
     if (type == ATTACH_SPAWN_DONE && len == sizeof request) {

@@ -76,6 +76,18 @@ static void job_mail_connections(struct jobs *jobs, struct manager *manager, uin
             foreign_on_peer_over(jobs, src, msg, now_ns);
             motet__peer_over__free_unpacked(msg, NULL);
         }
+    } else if (type == MOTET__FRAME_TYPE__ASK) {
+        Motet__Ask *msg = motet__ask__unpack(NULL, len, body);
+        if (msg) {
+            manager_on_ask(manager, src, msg, now_ns);
+            motet__ask__free_unpacked(msg, NULL);
+        }
+    } else if (type == MOTET__FRAME_TYPE__ANSWERED) {
+        Motet__Answered *msg = motet__answered__unpack(NULL, len, body);
+        if (msg) {
+            foreign_on_answered(jobs, src, msg);
+            motet__answered__free_unpacked(msg, NULL);
+        }
     } else if (type == MOTET__FRAME_TYPE__CLAIM) {
         Motet__Claim *msg = motet__claim__unpack(NULL, len, body);
         if (msg) {
@@ -122,6 +134,8 @@ bool job_mail_deliver(struct jobs *jobs, struct manager *manager, uint32_t src, 
     case MOTET__FRAME_TYPE__CLAIM:
     case MOTET__FRAME_TYPE__PEER_OVER:
     case MOTET__FRAME_TYPE__SPAWN_JOB:
+    case MOTET__FRAME_TYPE__ASK:
+    case MOTET__FRAME_TYPE__ANSWERED:
         job_mail_connections(jobs, manager, src, type, body, len, now_ns);
         return true;
     default:

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "daemon/jobs/dynamic/connections.h"
+#include "daemon/jobs/dynamic/ports.h"
 #include "daemon/jobs/networks.h"
 #include "proto/hop.h"
 #include "proto/segment.h"
@@ -23,14 +24,14 @@
 #define KILL_LIMIT_NS (10 * CLOCK_NS_PER_S)
 /* So often it is seen whether those that have not ended can be reached at all. */
 #define KILL_STEP_NS CLOCK_NS_PER_S
-/* So many ranges of ranks are named in a message. */
-#define NAMED_RANGES 8u
 /* Output is acknowledged to its node in steps, while mpiexec takes it. */
 #define WINDOW_STEP_BYTES  (256u << 10)
 #define CLIENT_QUEUE_BYTES (512u << 10)
 /* As promised in proto/control.proto. */
 #define STDIN_WINDOW_BYTES (256u << 10)
 
+/* So many ranges of ranks are named in a message. */
+#define NAMED_RANGES 8u
 /* That run at a time and came of one submit, each of which costs memory in daemons. */
 #define FAMILY_JOBS 1024u
 
@@ -43,6 +44,7 @@ struct manager {
     void *ctx;
     struct manager_job *table;
     struct connections *connections;
+    struct ports *ports;
 };
 
 static void connections_to_node(void *ctx, uint32_t node_id, uint16_t type,
@@ -77,7 +79,10 @@ struct manager *manager_new(const char *node_name, uint32_t node_id, uint32_t ep
     manager->ops = ops;
     manager->ctx = ctx;
     manager->connections = connections_new(&manager_connections_ops, manager);
-    if (!manager->connections) {
+    manager->ports = ports_new(node_name, &connections_ports_ops, manager->connections);
+    if (!manager->connections || !manager->ports) {
+        connections_free(manager->connections);
+        ports_free(manager->ports);
         free(manager);
         return NULL;
     }
@@ -102,6 +107,7 @@ void manager_free(struct manager *manager)
     HASH_ITER(hh, manager->table, h, next)
         manager_job_free(manager, h);
     connections_free(manager->connections);
+    ports_free(manager->ports);
     free(manager);
 }
 
@@ -209,6 +215,7 @@ static void manager_job_over(struct manager *manager, struct manager_job *h)
     name_reason(h, text, sizeof text);
     connections_on_over(manager->connections, h->id, h->failed, h->code, text);
     abandon_children(manager, h);
+    ports_on_over(manager->ports, h->id);
     tell_over(manager, h, &msg);
     if (h->failed)
         log_notice("job %016llx over: %s", (unsigned long long)h->id, h->message);
@@ -612,6 +619,20 @@ void manager_on_claim(struct manager *manager, uint32_t src_node, const Motet__C
         launch_failed(manager, h, "the rank that spawned it does not wait for it");
 }
 
+void manager_on_ask(struct manager *manager, uint32_t src_node, const Motet__Ask *msg,
+                    uint64_t now_ns)
+{
+    const struct manager_job *h = manager_find(manager, msg->job);
+    int n = h ? node_index(h, src_node) : -1;
+    const struct port_end from = {
+        .job = msg->job, .node_id = src_node, .rank = msg->rank, .request = msg->request};
+
+    if (n < 0 || h->state != MANAGER_RUNNING || msg->rank >= h->n_ranks ||
+        h->ranks[msg->rank].node != (uint32_t)n || msg->request == 0)
+        return;
+    ports_on_ask(manager->ports, &from, h->uid, msg, now_ns);
+}
+
 /* True when the job was over and is gone. */
 static bool check_over(struct manager *manager, struct manager_job *h)
 {
@@ -921,7 +942,7 @@ void manager_end_all(struct manager *manager, const char *why, uint64_t now_ns)
 
 uint64_t manager_deadline(const struct manager *manager)
 {
-    uint64_t when_ns = UINT64_MAX;
+    uint64_t when_ns = ports_deadline(manager->ports);
 
     for (const struct manager_job *h = manager->table; h; h = h->hh.next)
         when_ns = h->deadline_ns < when_ns ? h->deadline_ns : when_ns;
@@ -943,6 +964,7 @@ void manager_run(struct manager *manager, uint64_t now_ns)
 {
     struct manager_job *h, *next;
 
+    ports_run(manager->ports, now_ns);
     HASH_ITER(hh, manager->table, h, next) {
         if (h->deadline_ns <= now_ns) {
             if (h->state == MANAGER_LAUNCHING) {

@@ -119,6 +119,9 @@ struct manager_job *manager_of_family(const struct manager *manager, uint64_t fa
 /* A rank of a job here spawns another one. */
 void manager_on_spawn_job(struct manager *manager, uint32_t src_node, const Motet__SpawnJob *msg,
                           uint64_t now_ns);
+/* A rank of a job here asks about ports and names. */
+void manager_on_ask(struct manager *manager, uint32_t src_node, const Motet__Ask *msg,
+                    uint64_t now_ns);
 /* Nodes of jobs here, about connections. */
 void manager_on_claim(struct manager *manager, uint32_t src_node, const Motet__Claim *msg,
                       uint64_t now_ns);

@@ -34,9 +34,7 @@ sys.dont_write_bytecode = True
 from harness import inputs, lab, stage  # noqa: E402  pylint: disable=wrong-import-position
 
 # What cannot run here. Names are module.class.case, as the suite prints them.
-LEFT_OUT = {
-    'connecting jobs': ['test_dynproc.*', 'test_util_pool.TestProcessPool.*'],
-}
+LEFT_OUT = {}
 if not os.path.exists('/etc/hosts'):  # as on a machine that debootstrap made
     LEFT_OUT['the file /etc/hosts'] = ['test_toplevel.TestProfile.testProfile']
 PATTERNS = [pattern for patterns in LEFT_OUT.values() for pattern in patterns]

@@ -9,11 +9,12 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/jobs/placement.h"
+#include "proto/attach.h"
 
 /* A node that has claimed the connection once. */
 struct connection_node {
     uint32_t node_id;
-    bool uses;
+    bool uses, held; /* now; ever */
 };
 
 struct connection_side {
@@ -27,6 +28,10 @@ struct connection {
     uint64_t number; /* of side 0 */
     struct connection_side sides[2];
     bool claimed; /* by a node of each side, once */
+    /* Who wait to hear that both have; request 0: nobody. */
+    struct {
+        uint32_t node_id, rank, request, peer_rank;
+    } ends[2];
 };
 
 struct connections {
@@ -97,7 +102,7 @@ uint64_t connections_make(struct connections *all, uint64_t job, uint64_t other)
 /* ---- to nodes ---- */
 
 static void connection_tell(struct connections *all, const struct connection *c, int side,
-                            uint32_t node_id, uint32_t rank, uint32_t request)
+                            uint32_t node_id, uint32_t rank, uint32_t request, int64_t peer_rank)
 {
     const struct placement *places = all->ops->places(all->ctx, c->sides[!side].job);
     Motet__Connect msg = MOTET__CONNECT__INIT;
@@ -114,6 +119,8 @@ static void connection_tell(struct connections *all, const struct connection *c,
     msg.request = request;
     msg.has_rank = request != 0;
     msg.rank = rank;
+    msg.has_peer_rank = peer_rank >= 0;
+    msg.peer_rank = (uint32_t)peer_rank;
     all->ops->to_node(all->ctx, node_id, MOTET__FRAME_TYPE__CONNECT, &msg.base);
 }
 
@@ -156,10 +163,86 @@ void connections_answer_spawn(struct connections *all, uint32_t node_id, uint64_
     const struct connection *c = number ? connections_find(all, number) : NULL;
 
     if (c && !error)
-        connection_tell(all, c, (int)(number & 1), node_id, rank, request);
+        connection_tell(all, c, (int)(number & 1), node_id, rank, request, -1);
     else
         connections_refuse(all, node_id, job, number, error, rank, request);
 }
+
+/* A rank that has connected or accepted is to hear of it, by the number of packets to its job: its
+ * node is told, and when both nodes have claimed the connection, both ranks. */
+static void connections_tell_met(struct connections *all, uint64_t number,
+                                 const struct port_end *end, uint32_t peer_rank)
+{
+    struct connection *c = connections_find(all, number);
+    int side = (int)(number & 1);
+
+    if (!c)
+        return;
+    c->ends[side].node_id = end->node_id;
+    c->ends[side].rank = end->rank;
+    c->ends[side].request = end->request;
+    c->ends[side].peer_rank = peer_rank;
+    connection_tell(all, c, side, end->node_id, end->rank, end->request, peer_rank);
+}
+
+/* Both nodes have made the other's rank a peer: now the two may send. */
+static void connection_say_met(struct connections *all, struct connection *c)
+{
+    for (int side = 0; side < 2; side++) {
+        Motet__Answered msg = MOTET__ANSWERED__INIT;
+        if (c->ends[side].request == 0)
+            continue;
+        msg.job = c->sides[side].job;
+        msg.rank = c->ends[side].rank;
+        msg.request = c->ends[side].request;
+        msg.has_number = msg.has_peer_rank = true;
+        msg.number = c->number + (uint64_t)side;
+        msg.peer_rank = c->ends[side].peer_rank;
+        c->ends[side].request = 0;
+        all->ops->to_node(all->ctx, c->ends[side].node_id, MOTET__FRAME_TYPE__ANSWERED, &msg.base);
+    }
+}
+
+/* ---- ports ---- */
+
+static void connections_answer(void *ctx, const struct port_end *to, const Motet__Answered *answer)
+{
+    struct connections *all = ctx;
+    Motet__Answered msg = *answer;
+
+    msg.job = to->job;
+    msg.rank = to->rank;
+    msg.request = to->request;
+    all->ops->to_node(all->ctx, to->node_id, MOTET__FRAME_TYPE__ANSWERED, &msg.base);
+}
+
+static void connections_meet(void *ctx, const struct port_end *acceptor,
+                             const struct port_end *connector)
+{
+    struct connections *all = ctx;
+    bool one_job = acceptor->job == connector->job;
+    uint64_t number = one_job ? 0 : connections_make(all, acceptor->job, connector->job);
+    Motet__Answered msg = MOTET__ANSWERED__INIT;
+
+    if (number) {
+        connections_tell_met(all, number, acceptor, connector->rank);
+        connections_tell_met(all, connections_other(number), connector, acceptor->rank);
+        return;
+    }
+    if (!one_job || getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
+        msg.error = ATTACH_E_OTHER;
+        msg.text = (char *)"no memory or no random numbers for a connection";
+    }
+    msg.has_number = msg.has_peer_rank = msg.error == 0;
+    msg.number = number;
+    msg.peer_rank = connector->rank;
+    connections_answer(all, acceptor, &msg);
+    msg.peer_rank = acceptor->rank;
+    connections_answer(all, connector, &msg);
+}
+
+const struct ports_ops connections_ports_ops = {.answer = connections_answer,
+                                                .meet = connections_meet};
 
 /* ---- from nodes ---- */
 
@@ -202,11 +285,16 @@ void connections_on_claim(struct connections *all, uint32_t node_id, const Motet
         connections_refuse(all, node_id, msg->job, msg->number, "out of memory", 0, 0);
         return;
     }
+    if (!msg->held && !n->held)
+        connection_tell_over(all, c, !side, true, 1, "its end of the connection could not be made");
+    n->held |= msg->held;
     s->n_using += (uint32_t)msg->held - (uint32_t)n->uses;
     n->uses = msg->held;
     c->claimed |= c->sides[0].n_nodes > 0 && c->sides[1].n_nodes > 0;
+    if (c->sides[0].n_using > 0 && c->sides[1].n_using > 0)
+        connection_say_met(all, c);
     if (msg->held) {
-        connection_tell(all, c, side, node_id, 0, 0);
+        connection_tell(all, c, side, node_id, 0, 0, -1);
     } else if (c->claimed && c->sides[0].n_using == 0 && c->sides[1].n_using == 0) {
         connection_tell_over(all, c, 0, false, 0, NULL);
         connection_tell_over(all, c, 1, false, 0, NULL);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/jobs/dynamic/ports.h"
 #include "proto/control.pb-c.h"
 
 struct connections;
@@ -40,6 +41,9 @@ static inline uint64_t connections_other(uint64_t number)
 /* A spawn has begun, or has not (`error`, number 0): its root's node is told, and claims. */
 void connections_answer_spawn(struct connections *all, uint32_t node_id, uint64_t job,
                               uint32_t rank, uint32_t request, uint64_t number, const char *error);
+/* Connects those who have found one another at a port; the context is a struct connections. */
+extern const struct ports_ops connections_ports_ops;
+
 /* A node of `job` uses the connection, or does not any more. */
 void connections_on_claim(struct connections *all, uint32_t node_id, const Motet__Claim *msg);
 /* Does a node of the job at the other end of this one's connection use it? */

@@ -105,13 +105,15 @@ static void foreign_refuse_spawn(struct job *job, uint32_t local, uint32_t reque
     foreign_to_rank(job, local, ATTACH_SPAWNED, &reply, sizeof reply);
 }
 
-static void foreign_say_spawned(struct job *job, uint32_t local, const struct foreign *f)
+static void foreign_say_spawned(struct job *job, uint32_t local, const struct foreign *f,
+                                uint32_t peer_rank)
 {
     const struct attach_spawned reply = {.request = f->request,
                                          .connection = f->number,
                                          .job = f->peer_job,
                                          .first = f->first,
-                                         .n = f->n};
+                                         .n = f->n,
+                                         .peer_rank = peer_rank};
 
     foreign_to_rank(job, local, ATTACH_SPAWNED, &reply, sizeof reply);
 }
@@ -246,6 +248,50 @@ void foreign_on_spawn(struct job *job, uint32_t local, const uint8_t *body, uint
     spawn_request_free(&request);
 }
 
+void foreign_on_ask(struct job *job, uint32_t local, const struct attach_ask *ask, uint64_t now_ns)
+{
+    struct attach_ask own = *ask;
+    Motet__Ask msg = MOTET__ASK__INIT;
+
+    own.port[sizeof own.port - 1] = own.name[sizeof own.name - 1] = '\0';
+    if (own.request == 0 || own.wish == 0 || own.wish >= ATTACH_N_WISHES) {
+        foreign_refuse_spawn(job, local, own.request, "the request is not valid");
+        return;
+    }
+    msg.job = job->id;
+    msg.rank = job->ranks[local].world;
+    msg.request = own.request;
+    msg.wish = own.wish;
+    msg.port = own.port;
+    msg.name = own.name;
+    msg.has_timeout_ms = own.timeout_ms != 0;
+    msg.timeout_ms = own.timeout_ms;
+    job_to_home(job, MOTET__FRAME_TYPE__ASK, &msg.base, now_ns);
+}
+
+void foreign_on_answered(struct jobs *jobs, uint32_t src_node, const Motet__Answered *msg)
+{
+    struct job *job = jobs_find(jobs, msg->job);
+    int64_t local = job ? job_local_of(job, msg->rank) : -1;
+    struct attach_spawned reply = {.request = msg->request,
+                                   .error = msg->error,
+                                   .connection = msg->number,
+                                   .peer_rank = msg->peer_rank};
+
+    if (local < 0 || job->home_node != src_node || job->state != JOB_RUNNING)
+        return;
+    struct foreign *f = msg->has_number ? foreign_find(job, msg->number) : NULL;
+    if (f && f->request == msg->request) {
+        foreign_say_spawned(job, (uint32_t)local, f, msg->peer_rank);
+        f->request = 0;
+        return;
+    }
+    reply.job = job->id;
+    snprintf(reply.port, sizeof reply.port, "%s", msg->port ? msg->port : "");
+    snprintf(reply.text, sizeof reply.text, "%s", msg->text ? msg->text : "");
+    foreign_to_rank(job, (uint32_t)local, ATTACH_SPAWNED, &reply, sizeof reply);
+}
+
 static void foreign_fail_job(struct job *job, uint32_t local, int32_t code, const char *text,
                              uint64_t now_ns)
 {
@@ -366,7 +412,9 @@ static void foreign_spawned(struct job *job, const Motet__Connect *msg, uint64_t
     bool gone = !job->ranks[local].client;
     bits_set(f->users, (uint32_t)local, !gone);
     foreign_tell_home(job, f, !gone, now_ns);
-    foreign_say_spawned(job, (uint32_t)local, f);
+    /* Who meets over a port is told when the other node has done this, too. */
+    if (!msg->has_peer_rank)
+        foreign_say_spawned(job, (uint32_t)local, f, 0);
     if (gone)
         f->request = 0;
 }

@@ -42,7 +42,7 @@ struct foreign {
     uint32_t first, n; /* peers */
     bool over;         /* the other job is over, or nobody uses the connection any more */
     uint64_t users[SEGMENT_MAX_LOCAL / 64], waiting[SEGMENT_MAX_LOCAL / 64]; /* by local rank */
-    uint32_t spawner, request; /* of ATTACH_SPAWN, which is not done yet; request 0: it is */
+    uint32_t spawner, request; /* of ATTACH_SPAWN or ATTACH_ASK, not done yet; request 0: it is */
     struct channel_foreign *channels[HOP_MAX_CHANNELS];
     uint32_t channels_left;
 };
@@ -50,6 +50,7 @@ struct foreign {
 /* From ranks. */
 void foreign_on_spawn(struct job *job, uint32_t local, const uint8_t *body, uint32_t len,
                       uint64_t now_ns);
+void foreign_on_ask(struct job *job, uint32_t local, const struct attach_ask *ask, uint64_t now_ns);
 void foreign_on_spawn_done(struct job *job, uint32_t local, uint32_t request, uint64_t now_ns);
 void foreign_on_claim(struct job *job, uint32_t local, uint64_t number, uint64_t now_ns);
 void foreign_on_release(struct job *job, uint32_t local, uint64_t number, uint64_t now_ns);
@@ -59,6 +60,7 @@ void foreign_forget_rank(struct job *job, uint32_t local, uint64_t now_ns);
 /* Mail from the home. */
 void foreign_on_connect(struct jobs *jobs, uint32_t src_node, const Motet__Connect *msg,
                         uint64_t now_ns);
+void foreign_on_answered(struct jobs *jobs, uint32_t src_node, const Motet__Answered *msg);
 void foreign_on_peer_over(struct jobs *jobs, uint32_t src_node, const Motet__PeerOver *msg,
                           uint64_t now_ns);
 
