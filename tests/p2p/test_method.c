@@ -50,7 +50,7 @@ static void test_classes(void **state)
 /* All methods that the size allows are tried, early and late receives mixed, and all arrives. */
 static void test_tried_while_running(void **state)
 {
-    const MPI_Count lengths[] = {20000, 100001, MOST};
+    const MPI_Count lengths[] = {20000, 100001, METHOD_WINDOW_BYTES - 1};
 
     (void)state;
     for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -72,6 +72,21 @@ static void test_tried_while_running(void **state)
     /* The other direction, and what is waited for alone, are other entries. */
     assert_int_equal(entry_of(1, 0, METHOD_WINDOW, MOST)->state, METHOD_UNTRIED);
     assert_int_equal(entry_of(0, 1, METHOD_ALONE, MOST)->state, METHOD_UNTRIED);
+}
+
+/* Windows of the longest messages are not tried: all goes through the rings. */
+static void test_long_windows(void **state)
+{
+    struct method_entry *e = entry_of(0, 1, METHOD_WINDOW, MOST);
+    int reads = wire_n_reads;
+
+    (void)state;
+    assert_true(MOST >= METHOD_WINDOW_BYTES);
+    for (int n = 0; n < 20; n++)
+        wire_check_transfer(data, room, MOST, n % 2 == 0);
+    assert_int_equal(e->state, METHOD_UNTRIED);
+    assert_int_equal(e->method, METHOD_RINGS);
+    assert_int_equal(wire_n_reads, reads);
 }
 
 /* The kernel is asked once, in the middle of a trial; from then on all goes through the rings. */
@@ -206,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes),
         TEST(test_tried_while_running),
+        TEST(test_long_windows),
         TEST(test_refused),
         TEST(test_nonsense_on_the_board),
         TEST(test_begins_at_once),

@@ -57,6 +57,16 @@ static uint8_t method_fixed_for(uint8_t fixed, uint32_t class)
                                                                                  : fixed;
 }
 
+/* Bits of the methods that are tried beside the rings. */
+static uint8_t method_to_try(enum method_kind kind, uint32_t class)
+{
+    uint64_t bytes = method_class_bytes(class);
+
+    if (kind == METHOD_WINDOW && bytes >= METHOD_WINDOW_BYTES)
+        return 0;
+    return bytes >= METHOD_BOTH_BYTES ? 1u << METHOD_READ | 1u << METHOD_BOTH : 1u << METHOD_READ;
+}
+
 struct method_table *method_new(uint32_t vci, uint32_t me, uint32_t other, uint8_t fixed)
 {
     struct method_table *m = calloc(1, sizeof *m);
@@ -69,9 +79,7 @@ struct method_table *method_new(uint32_t vci, uint32_t me, uint32_t other, uint8
     for (uint32_t kind = 0; kind < METHOD_KINDS; kind++) {
         for (uint32_t class = 0; class < METHOD_CLASSES; class ++) {
             struct trial *t = &m->trials[kind][class];
-            unsigned both = method_class_bytes(class) >= METHOD_BOTH_BYTES;
-            trial_init(t, (uint8_t)(1u << METHOD_READ | both << METHOD_BOTH),
-                       (enum method_kind)kind);
+            trial_init(t, method_to_try((enum method_kind)kind, class), (enum method_kind)kind);
             if (fixed == METHOD_AUTO)
                 continue;
             t->method = method_fixed_for(fixed, class);

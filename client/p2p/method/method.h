@@ -17,6 +17,10 @@
 
 /* Below this both copying is not tried: the hand-shake costs more than the second core brings. */
 #define METHOD_BOTH_BYTES (64u << 10)
+/* Of messages in windows, those from this size on are not tried and go through the rings: all of a
+ * window are announced before the first one is there, so that a step of a trial lasts whole
+ * windows, and by the slowest method that is most of a short program's life. */
+#define METHOD_WINDOW_BYTES (1u << 20)
 /* The setting: METHOD_N is "auto". */
 #define METHOD_AUTO METHOD_N
 
