@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs on one node: with a daemon of their own, with one for all that is on no network, and with one that has a network."""
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,13 @@ def marked(mark):
     return found
 
 
+def free_port():
+    """A TCP port of the loopback interface that nobody listens on, as of now: tests run beside one another."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 class Node:
     """A place to run jobs in: `private`, `daemon` (on no network), `network` (a channel on the loopback interface)."""
 
@@ -71,7 +79,7 @@ class Node:
         with open(conf, "w", encoding="ascii") as f:
             f.write(f"[node]\nname = here\nruntime_dir = {self.folder.name}\nlog_level = info\n")
             if kind == "network":
-                f.write(f"key_file = {key}\n[channel a]\nnetwork = a\ninterface = lo\nprovider = tcp\n")
+                f.write(f"key_file = {key}\n[channel a]\nnetwork = a\ninterface = lo\nprovider = tcp\nport = {free_port()}\n")
         self.log = open(os.path.join(self.folder.name, "log"), "w+", encoding="utf-8")
         self.daemon = subprocess.Popen([program("daemon/motetd"), "-c", conf], stderr=self.log, stdin=subprocess.DEVNULL,
                                        env={**self.environment, "MOTET_SPAWNER": program("daemon/spawner/motet-spawner")})
