@@ -21,6 +21,7 @@ int send_init(struct sender *s, struct links *links, const struct job_table *job
         .due_ns = UINT64_MAX,
     };
     list_init(&s->active);
+    list_init(&s->shown);
     for (uint32_t cls = 0; cls < WIRE_CLASSES; cls++)
         list_init(&s->dirty[cls]);
     return s->table && s->rows ? 0 : -ENOMEM;
@@ -153,6 +154,7 @@ struct flow *send_flow(struct sender *s, uint32_t slot, enum wire_class cls)
         flow_tx_init(&f->tx, &s->limits);
         list_init(&f->active);
         list_init(&f->dirty);
+        list_init(&f->shown);
         f->slot = (uint16_t)slot;
         f->cls = (uint8_t)cls;
         f->ready = true;
@@ -438,23 +440,36 @@ void send_no_route(struct sender *s)
     }
 }
 
-void send_snapshot(const struct sender *s)
+static void send_show(const struct sender *s, const struct flow *f)
 {
+    struct count_flow row = {
+        .slot = f->slot,
+        .window = flow_tx_window(&f->tx),
+        .in_flight = f->tx.n_sent,
+        .queued = f->tx.n_resend + (f->tx.next - f->tx.send_next),
+        .srtt_us = f->tx.srtt_us,
+        .rto_us = (uint32_t)(f->tx.rto_ns / 1000),
+        .next_slot = hop_next_slot(f->last_word),
+        .next_channel = hop_channel(f->last_word),
+        .packets = f->packets,
+        .bytes = f->bytes,
+        .resent = f->tx.n_resent,
+    };
+    count_row_write(&s->rows[f->slot * WIRE_CLASSES + f->cls], &row, sizeof row);
+}
+
+void send_snapshot(struct sender *s)
+{
+    /* What has been acknowledged since is shown once more. */
+    list_foreach_safe(it, &s->shown) {
+        struct flow *f = list_entry(it, struct flow, shown);
+        list_remove(&f->shown);
+        if (list_empty(&f->active))
+            send_show(s, f);
+    }
     list_foreach(it, &s->active) {
-        const struct flow *f = list_entry(it, struct flow, active);
-        struct count_flow row = {
-            .slot = f->slot,
-            .window = flow_tx_window(&f->tx),
-            .in_flight = f->tx.n_sent,
-            .queued = f->tx.n_resend + (f->tx.next - f->tx.send_next),
-            .srtt_us = f->tx.srtt_us,
-            .rto_us = (uint32_t)(f->tx.rto_ns / 1000),
-            .next_slot = hop_next_slot(f->last_word),
-            .next_channel = hop_channel(f->last_word),
-            .packets = f->packets,
-            .bytes = f->bytes,
-            .resent = f->tx.n_resent,
-        };
-        count_row_write(&s->rows[f->slot * WIRE_CLASSES + f->cls], &row, sizeof row);
+        struct flow *f = list_entry(it, struct flow, active);
+        send_show(s, f);
+        list_append(&s->shown, &f->shown);
     }
 }

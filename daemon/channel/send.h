@@ -16,6 +16,7 @@ struct flow {
     struct flow_tx tx;
     struct list active; /* in sender.active while something is unacknowledged */
     struct list dirty;  /* in sender.dirty: may be able to send */
+    struct list shown;  /* in sender.shown: its row says that something is unacknowledged */
     bool ready;
     uint16_t slot;
     uint8_t cls; /* enum wire_class */
@@ -33,7 +34,7 @@ struct sender {
     struct flow_limits limits;
     uint64_t unreachable_after_ns;
     struct flow *table; /* [slot * WIRE_CLASSES + cls] */
-    struct list active;
+    struct list active, shown;
     struct list dirty[WIRE_CLASSES];
     uint32_t n_active;
     uint32_t n_pending[WIRE_CLASSES]; /* packets in flows: each keeps a block */
@@ -80,4 +81,4 @@ void send_timers(struct sender *s);
 /* Looks again at flows without a way, and gives up what waited too long. */
 void send_no_route(struct sender *s);
 /* Brings the rows up to date. */
-void send_snapshot(const struct sender *s);
+void send_snapshot(struct sender *s);

@@ -260,7 +260,7 @@ uint64_t turn_next_ns(const struct turn *t)
         if (soon < due)
             due = soon;
     }
-    if (!list_empty(&t->sender.active) && t->slow_ns < due)
+    if ((!list_empty(&t->sender.active) || !list_empty(&t->sender.shown)) && t->slow_ns < due)
         due = t->slow_ns;
     return due;
 }

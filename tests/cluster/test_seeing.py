@@ -90,7 +90,10 @@ def ask(lab, node, *requests):
 def test_every_reply_fits_the_schema(lab, hanging):
     subjects = [subject for subject in schema.ROWS if subject != 'set']
     replies = ask(lab, 'a1', *({'get': subject} for subject in subjects), {'get': 'links', 'node': 'c1'})
-    assert all(reply['ok'] and reply['data'] and 'errors' not in reply for reply in replies), replies
+    # The program that hangs has sent no large message within a node.
+    empty = [subject for subject, reply in zip(subjects, replies, strict=False) if not reply['data']]
+    assert empty == ['copies'], empty
+    assert all(reply['ok'] and 'errors' not in reply for reply in replies), replies
 
 
 def finding(lab, node, kind, within_s=8.0):
