@@ -55,14 +55,15 @@ const struct config_entry config_entries[] = {
      "forbid the call."},
 
     {"mesh", "heartbeat", TYPE_TIME, NUMBER(heartbeat_ns), "200ms", 10 * MS, 10 * SEC, NULL, true,
-     "How often a neighbour is asked for a sign of life on each network."},
+     "How often a neighbour is asked for a sign of life on each network while a job across nodes "
+     "runs, if both have to do with one or are gateways."},
     {"mesh", "dead_after", TYPE_TIME, NUMBER(dead_after_ns), "1s", 50 * MS, 60 * SEC, NULL, true,
      "A link that was silent for so long is dead; its traffic takes another way."},
-    {"mesh", "idle_heartbeat", TYPE_TIME, NUMBER(idle_heartbeat_ns), "1s", 10 * MS, 60 * SEC, NULL,
+    {"mesh", "idle_heartbeat", TYPE_TIME, NUMBER(idle_heartbeat_ns), "5s", 10 * MS, 60 * SEC, NULL,
      true,
-     "Instead of heartbeat while no job in the cluster has ranks on several nodes; then a link is "
-     "dead after three of these. The "
-     "longer of the two counts."},
+     "Instead of heartbeat where no job across nodes depends on the neighbour; then a link is dead "
+     "after three of these. The longer of the two counts. Only the two nodes of each network that "
+     "flood for the others, and their neighbours, send them."},
     {"mesh", "unreachable_after", TYPE_TIME, NUMBER(unreachable_after_ns), "10s", 100 * MS,
      3600 * SEC, NULL, true,
      "A node without any way to it for so long is given up: jobs with ranks there end. One whose "

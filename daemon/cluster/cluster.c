@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "daemon/cluster/flood.h"
 #include "daemon/cluster/link_state.h"
 #include "daemon/cluster/mail.h"
 #include "daemon/cluster/publish.h"
@@ -15,15 +17,27 @@
 #include "daemon/routing/topology.h"
 #include "proto/control.pb-c.h"
 
+/* Updates that are further apart than so many times the delay do not follow one another. */
+#define CALM_DELAYS 4u
+/* A connection is watched for so long after mail went over it. */
+#define MAIL_WATCH_NS (10 * CLOCK_NS_PER_S)
+
+/* Told round trips are compared with those that routes were computed with this often. */
+#define WEIGH_NS (500 * CLOCK_NS_PER_MS)
+
 struct cluster {
     struct cluster_setup setup;
     struct topology *topology;
     struct mesh *mesh;
     struct mail *mail;
+    struct flood flood;
     struct neighbours neighbours;
     bool update_pending;
-    bool own_dirty, states_dirty, graph_dirty;
+    uint64_t update_delay_ns, updated_ns, weighed_ns;
+    bool own_dirty, states_dirty, graph_dirty, costs_dirty;
     bool told_busy, draining;
+    bool any_busy; /* some job in the cluster spans nodes */
+    bool gave_up;  /* a node, and the forwarding table is not published since */
     uint64_t sequence;
     struct graph graph;
     struct route *routes; /* graph.n_nodes of them */
@@ -48,7 +62,7 @@ struct mail *cluster_mail(const struct cluster *c)
 static void cluster_want_update(struct cluster *c)
 {
     if (!c->update_pending)
-        c->setup.ops->want_update(c->setup.ctx);
+        c->setup.ops->want_update(c->setup.ctx, c->update_delay_ns);
     c->update_pending = true;
 }
 
@@ -59,37 +73,7 @@ static void cluster_touch(struct cluster *c)
     cluster_want_update(c);
 }
 
-/* ---- flooding ---- */
-
-static void cluster_send_state(struct mesh_link *to, const Motet__LinkState *state)
-{
-    size_t len = motet__link_state__get_packed_size(state);
-    uint8_t *body = malloc(len + 1);
-
-    if (!body)
-        return;
-    motet__link_state__pack(state, body);
-    mesh_send(to, MOTET__FRAME_TYPE__LINK_STATE, body, (uint32_t)len);
-    free(body);
-}
-
-static void cluster_flood(struct cluster *c, const Motet__LinkState *state,
-                          const struct mesh_link *except)
-{
-    size_t len = motet__link_state__get_packed_size(state);
-    uint8_t *body = malloc(len + 1);
-
-    if (!body)
-        return;
-    motet__link_state__pack(state, body);
-    list_foreach(it, mesh_links(c->mesh)) {
-        struct mesh_link *l = list_entry(it, struct mesh_link, link);
-        /* Two links to one neighbour need it only once, but one of them may be about to die. */
-        if (l->up && l != except && (!except || l->peer.node_id != except->peer.node_id))
-            mesh_send(l, MOTET__FRAME_TYPE__LINK_STATE, body, (uint32_t)len);
-    }
-    free(body);
-}
+/* ---- link states ---- */
 
 /* The other daemon that this node knew of is gone, in this incarnation or for good. */
 static void cluster_lose(struct cluster *c, uint32_t node_id, const char *why, uint64_t now_ns)
@@ -124,33 +108,35 @@ static void cluster_take_state(struct cluster *c, struct topology_node *n, struc
     }
     if (forwarding_slot(c->setup.forwarding, n->node_id) < 0)
         log_warn("node %s has no place in the node table, ignoring", n->state->node);
-    cluster_flood(c, n->state, from);
+    flood_add(&c->flood, n, from);
+    c->costs_dirty |= change->costs;
+    if (!change->rest)
+        return; /* goes on with the next tick: nobody waits for round trips */
     cluster_learn_targets(c, n->state, now_ns);
     c->states_dirty = true;
     c->graph_dirty |= change->graph;
     cluster_want_update(c);
 }
 
-static int cluster_on_link_state(void *ctx, struct mesh_link *from, const uint8_t *body,
-                                 uint32_t len, uint64_t now_ns)
+/* The state is taken over. 0 or -EPROTO. */
+static int cluster_take(struct cluster *c, struct mesh_link *from, Motet__LinkState *state,
+                        uint64_t now_ns)
 {
-    struct cluster *c = ctx;
-    Motet__LinkState *state = motet__link_state__unpack(NULL, len, body);
     struct topology_change change;
-
-    if (!state)
-        return -EPROTO;
     uint32_t node_id = state->node_id;
     int rc = topology_apply(c->topology, state, &change);
     struct topology_node *n = topology_find(c->topology, node_id);
+
     switch (rc) {
     case 0:
         cluster_take_state(c, n, from, &change, now_ns);
         return 0;
     case TOPOLOGY_E_KNOWN:
+        if (n)
+            flood_heard(n, from);
         return 0;
     case TOPOLOGY_E_OLDER:
-        cluster_send_state(from, n->state);
+        flood_correct(from, n);
         return 0;
     case TOPOLOGY_E_OURSELVES:
         c->setup.ops->outlived(c->setup.ctx, change.epoch, now_ns);
@@ -162,6 +148,33 @@ static int cluster_on_link_state(void *ctx, struct mesh_link *from, const uint8_
     default:
         return rc == -ENOMEM ? 0 : -EPROTO;
     }
+}
+
+static int cluster_on_link_states(void *ctx, struct mesh_link *from, const uint8_t *body,
+                                  uint32_t len, uint64_t now_ns)
+{
+    struct cluster *c = ctx;
+    Motet__LinkStates *all = motet__link_states__unpack(NULL, len, body);
+    int rc = 0;
+
+    if (!all)
+        return -EPROTO;
+    for (size_t i = 0; i < all->n_states; i++) {
+        if (rc == 0)
+            rc = cluster_take(c, from, all->states[i], now_ns);
+        else
+            motet__link_state__free_unpacked(all->states[i], NULL);
+    }
+    all->n_states = 0; /* each was taken over */
+    motet__link_states__free_unpacked(all, NULL);
+    return rc;
+}
+
+static int cluster_on_digest(void *ctx, struct mesh_link *from, const uint8_t *body, uint32_t len,
+                             uint64_t now_ns)
+{
+    struct cluster *c = ctx;
+    return flood_on_digest(&c->flood, from, body, len, now_ns);
 }
 
 /* ---- from the mesh ---- */
@@ -176,8 +189,6 @@ static void cluster_on_link_up(void *ctx, struct mesh_link *l)
     n->up = true;
     n->epoch = l->peer.epoch;
     memcpy(n->secret, l->peer.secret, sizeof n->secret);
-    for (struct topology_node *t = topology_first(c->topology); t; t = t->hh.next)
-        cluster_send_state(l, t->state);
     cluster_touch(c);
 }
 
@@ -206,8 +217,8 @@ static void cluster_on_refused(void *ctx, uint32_t node_id, uint32_t epoch, uint
 static void cluster_take_rtt(struct cluster *c, struct neighbour *n, uint64_t rtt_ns,
                              uint64_t now_ns)
 {
-    if (n && neighbour_on_rtt(n, rtt_ns, now_ns))
-        cluster_touch(c);
+    if (n && neighbours_on_rtt(&c->neighbours, n, rtt_ns, now_ns))
+        c->own_dirty = true; /* told with the next tick */
 }
 
 static void cluster_on_rtt(void *ctx, const struct mesh_link *l, uint64_t rtt_ns, uint64_t now_ns)
@@ -309,9 +320,10 @@ static void cluster_describe(struct cluster *c, uint64_t now_ns)
         return;
     }
     c->own_dirty = false;
-    c->states_dirty = true;
+    c->states_dirty |= change.rest;
     c->graph_dirty |= change.graph;
-    cluster_flood(c, s, NULL);
+    c->costs_dirty |= change.costs;
+    flood_add(&c->flood, topology_find(c->topology, c->setup.node_id), NULL);
 }
 
 /* The same incarnation can be reached again. The two need not agree on how long it was gone: where
@@ -376,19 +388,103 @@ static int cluster_compute(struct cluster *c)
     free(c->routes);
     c->graph = fresh;
     c->routes = routes;
-    c->graph_dirty = false;
+    c->graph_dirty = c->costs_dirty = false;
     return 0;
+}
+
+/* Round trips are told by many and make few differences: looked at now and then, together. */
+static void cluster_weigh_costs(struct cluster *c, uint64_t now_ns)
+{
+    struct graph fresh;
+
+    if (!c->costs_dirty || c->graph_dirty || now_ns - c->weighed_ns < WEIGH_NS ||
+        graph_init(&fresh, c->topology) < 0)
+        return;
+    c->costs_dirty = false;
+    c->weighed_ns = now_ns;
+    if (!graph_same_costs(&c->graph, &fresh)) {
+        c->graph_dirty = c->states_dirty = true;
+        cluster_want_update(c);
+    }
+    graph_deinit(&fresh);
+}
+
+/* A daemon has ended; without a way to it, nobody waits for it. */
+static void cluster_on_death(void *ctx, struct topology_node *gone, uint64_t now_ns)
+{
+    struct cluster *c = ctx;
+
+    if (gone->node_id != c->setup.node_id && !gone->reachable && !gone->lost)
+        c->gave_up |= cluster_give_up(c, gone, "has lost its daemon", now_ns);
+}
+
+/* The next update comes later while they follow one another. */
+static void cluster_pace(struct cluster *c, uint64_t now_ns)
+{
+    uint64_t most_ns = topology_count(c->topology) * CLUSTER_DELAY_NODE_NS;
+
+    if (most_ns < CLUSTER_DELAY_LEAST_NS)
+        most_ns = CLUSTER_DELAY_LEAST_NS;
+    if (most_ns > CLUSTER_DELAY_MOST_NS)
+        most_ns = CLUSTER_DELAY_MOST_NS;
+    if (now_ns - c->updated_ns >= CALM_DELAYS * c->update_delay_ns)
+        c->update_delay_ns = CLUSTER_UPDATE_DELAY_NS;
+    else
+        c->update_delay_ns = 2 * c->update_delay_ns < most_ns ? 2 * c->update_delay_ns : most_ns;
+    c->updated_ns = now_ns;
+}
+
+/* A node that jobs across the nodes may depend on: it has to do with one, or it is a gateway. */
+static bool cluster_concerned(const struct topology_node *t)
+{
+    if (!t || t->state->busy)
+        return t;
+    for (size_t i = 1; i < t->state->n_endpoints; i++)
+        if (strcmp(t->state->endpoints[i]->network, t->state->endpoints[0]->network) != 0)
+            return true;
+    return false;
+}
+
+/* Who watches whom: link states flow where they do because somebody looks whether the other end
+ * lives, so there always; elsewhere only for jobs, or n nodes of a network would send n (n - 1)
+ * heartbeats. What mail goes over is watched too: nobody else sees that the two ends do not hear
+ * each other. */
+static void cluster_set_pulses(struct cluster *c, uint64_t now_ns)
+{
+    bool own = c->any_busy && cluster_concerned(topology_find(c->topology, c->setup.node_id));
+
+    list_foreach(it, mesh_links(c->mesh)) {
+        struct mesh_link *l = list_entry(it, struct mesh_link, link);
+        enum peer_pulse pulse = l->flood.adjacent ? PEER_CALM : PEER_QUIET;
+        if (!l->up)
+            continue;
+        if (l->doubted && l->peer.pulse != PEER_QUIET && l->peer.heard_ns > l->peer.pulse_ns)
+            l->doubted = false;
+        if (l->used)
+            l->watched_until_ns = now_ns + MAIL_WATCH_NS;
+        l->used = false;
+        if (l->doubted || now_ns < l->watched_until_ns)
+            pulse = PEER_QUICK;
+        if (own && l->flood.adjacent &&
+            cluster_concerned(topology_find(c->topology, l->peer.node_id)))
+            pulse = PEER_QUICK;
+        mesh_set_pulse(l, pulse, now_ns);
+    }
 }
 
 void cluster_update(struct cluster *c, uint64_t now_ns)
 {
     c->update_pending = false;
+    cluster_pace(c, now_ns);
     if (neighbours_sync(&c->neighbours, now_ns))
         c->own_dirty = true;
     if (c->own_dirty)
         cluster_describe(c, now_ns);
-    if (!c->states_dirty)
+    flood_run(&c->flood, now_ns);
+    if (!c->states_dirty) {
+        cluster_set_pulses(c, now_ns);
         return;
+    }
     /* News of jobs alone leaves the routes as they are: a large cluster has much of that. */
     if (c->graph_dirty && cluster_compute(c) < 0) {
         log_error("out of memory for routes");
@@ -403,10 +499,12 @@ void cluster_update(struct cluster *c, uint64_t now_ns)
         busy |= reachable && t->state->busy;
         changed |= cluster_note_reachability(c, t, reachable, now_ns);
         changed |= cluster_publish(c, t);
-        if (!t->reachable && !t->lost && death_told(c->topology, t))
-            changed |= cluster_give_up(c, t, "has lost its daemon", now_ns);
     }
-    mesh_set_busy(c->mesh, busy, now_ns);
+    c->any_busy = busy;
+    cluster_set_pulses(c, now_ns);
+    death_each(c->topology, cluster_on_death, c, now_ns);
+    changed |= c->gave_up;
+    c->gave_up = false;
     if (changed) {
         forwarding_publish(c->setup.forwarding);
         mail_on_routes(c->mail, now_ns);
@@ -420,8 +518,12 @@ static void cluster_on_tick(void *ctx, uint64_t now_ns)
     bool retry = neighbours_retry_due(&c->neighbours, now_ns);
 
     c->own_dirty |= death_expire(&c->deaths, limit_ns, now_ns);
-    if (retry || (c->own_dirty && !c->update_pending))
+    if (now_ns - c->updated_ns >= CALM_DELAYS * c->update_delay_ns)
+        c->update_delay_ns = CLUSTER_UPDATE_DELAY_NS;
+    if (flood_tick(&c->flood, now_ns) || retry || (c->own_dirty && !c->update_pending))
         cluster_want_update(c);
+    cluster_set_pulses(c, now_ns);
+    cluster_weigh_costs(c, now_ns);
     for (struct topology_node *t = topology_first(c->topology); t; t = t->hh.next) {
         if (t->node_id == c->setup.node_id || t->reachable || t->lost ||
             now_ns - t->unreachable_since_ns < limit_ns)
@@ -450,7 +552,10 @@ static int cluster_forward(void *ctx, uint32_t dst_node, const uint8_t *frame, u
         if (!l && next)
             l = mesh_find(c->mesh, next->node_id, NULL);
     }
-    return l ? mesh_send(l, MOTET__FRAME_TYPE__MAIL, frame, len) : -EHOSTUNREACH;
+    if (!l)
+        return -EHOSTUNREACH;
+    l->used = true;
+    return mesh_send(l, MOTET__FRAME_TYPE__MAIL, frame, len);
 }
 
 static void cluster_deliver(void *ctx, uint32_t src_node, uint16_t type, const uint8_t *body,
@@ -515,7 +620,8 @@ bool cluster_reachable(const struct cluster *c, uint32_t node_id)
 
 static const struct mesh_ops cluster_mesh_ops = {.up = cluster_on_link_up,
                                                  .down = cluster_on_link_down,
-                                                 .link_state = cluster_on_link_state,
+                                                 .link_state = cluster_on_link_states,
+                                                 .digest = cluster_on_digest,
                                                  .mail = cluster_on_mail,
                                                  .rtt = cluster_on_rtt,
                                                  .refused = cluster_on_refused,
@@ -535,6 +641,7 @@ struct cluster *cluster_new(const struct cluster_setup *setup)
         return NULL;
     c->setup = *setup;
     c->own_dirty = c->states_dirty = c->graph_dirty = true;
+    c->update_delay_ns = CLUSTER_UPDATE_DELAY_NS;
     c->topology = topology_new(setup->node_id, setup->epoch, (uint32_t)config->max_nodes);
     c->mail =
         mail_new(setup->node_id, setup->epoch, (size_t)config->mail_bytes, &cluster_mail_ops, c);
@@ -558,6 +665,7 @@ struct cluster *cluster_new(const struct cluster_setup *setup)
         cluster_free(c);
         return NULL;
     }
+    flood_init(&c->flood, setup->node_id, c->topology, c->mesh);
     cluster_touch(c);
     return c;
 }

@@ -2,13 +2,16 @@
 /*
  * The node in its cluster: describes itself, floods what it hears, computes routes and publishes
  * them in the forwarding table, tells the channels their neighbours, notices which nodes are lost,
- * and carries mail. Owns mesh.h (connections), topology.h (knowledge) and mail.h; uses graph.h and
- * route.h (computation), publish.h and forwarding.h (publication), neighbours.h (channels). State
- * machine without sockets and clock, so that whole clusters run in the simulation. Control thread.
+ * and carries mail. Owns mesh.h (connections), flood.h (what travels over which), topology.h
+ * (knowledge) and mail.h; uses graph.h and route.h (computation), publish.h and forwarding.h
+ * (publication), neighbours.h (channels). State machine without sockets and clock, so that whole
+ * clusters run in the simulation. Control thread.
  *
  * Idea: every change only marks what is out of date; one update, a millisecond later, brings
- * everything into step in a fixed order: links of the channels, own link state, graph, routes,
- * forwarding table, reachability. A burst of changes costs one update.
+ * everything into step in a fixed order: links of the channels, own link state, floods, graph,
+ * routes, forwarding table, reachability. A burst of changes costs one update, and while changes go
+ * on updates become rarer, so that however much happens a daemon is not busy with it alone (as the
+ * throttles of OSPF and IS-IS do for link states and route computations).
  */
 #pragma once
 
@@ -26,12 +29,16 @@ struct mail;
 struct topology;
 struct topology_node;
 
-/* Changes within this time are taken together. */
-#define CLUSTER_UPDATE_DELAY_NS 1000000u
+/* Changes within this time are taken together; it doubles with each update that follows soon, up to
+ * so much for each node, and so much in all. */
+#define CLUSTER_UPDATE_DELAY_NS 1000000ull
+#define CLUSTER_DELAY_NODE_NS   2000000ull
+#define CLUSTER_DELAY_LEAST_NS  8000000ull
+#define CLUSTER_DELAY_MOST_NS   500000000ull
 
 struct cluster_ops {
-    /* cluster_update is to be called CLUSTER_UPDATE_DELAY_NS from now. */
-    void (*want_update)(void *ctx);
+    /* cluster_update is to be called so much later. */
+    void (*want_update)(void *ctx, uint64_t delay_ns);
     /* mail_run is to be called soon, from the loop. */
     void (*want_mail)(void *ctx);
     /* A message for this node. */

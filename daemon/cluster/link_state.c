@@ -9,9 +9,6 @@
 #include "daemon/port/cmd.h"
 #include "daemon/routing/death.h"
 
-/* Before the first measurement. */
-#define RTT_UNKNOWN_US 100u
-
 static char *link_state_text(const char *s, bool *failed)
 {
     char *copy = strdup(s);
@@ -46,7 +43,7 @@ static Motet__Endpoint *link_state_endpoint(const struct neighbours *all, uint32
     return e;
 }
 
-static Motet__Adjacency *link_state_adjacency(const struct neighbours *all, struct neighbour *n,
+static Motet__Adjacency *link_state_adjacency(struct neighbours *all, struct neighbour *n,
                                               uint64_t now_ns, bool *failed)
 {
     Motet__Adjacency *a = malloc(sizeof *a);
@@ -62,9 +59,7 @@ static Motet__Adjacency *link_state_adjacency(const struct neighbours *all, stru
     motet__adjacency__init(a);
     a->node_id = n->key.node_id;
     a->network = link_state_text(n->key.network, failed);
-    n->told_rtt_us = n->rtt_ns ? (uint32_t)(n->rtt_ns / CLOCK_NS_PER_US) + 1 : RTT_UNKNOWN_US;
-    n->told_ns = now_ns;
-    a->rtt_us = n->told_rtt_us;
+    a->rtt_us = neighbours_tell_rtt(all, n, now_ns);
     a->mbytes_per_s = (uint32_t)mbytes;
     const struct neighbour_channel *fault = n->usable ? NULL : neighbour_fault(all, n);
     if (fault) {

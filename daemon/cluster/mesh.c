@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -26,7 +27,9 @@
 #define MAX_TIMER_NS (500 * CLOCK_NS_PER_MS)
 #define MIN_TIMER_NS (5 * CLOCK_NS_PER_MS)
 /* Without any job that needs the link, it is dead after so many rare heartbeats. */
-#define IDLE_HEARTBEATS    3u
+#define IDLE_HEARTBEATS 3u
+/* A timer that is late by less says nothing. */
+#define LAG_LEAST_NS       (20 * CLOCK_NS_PER_MS)
 #define REARM_LINKS        32u
 #define BACKOFF_MAX_FACTOR 4u
 /* After the end of a connection that was up: soon enough to see whether the daemon is gone, late
@@ -36,15 +39,21 @@
  * after it does a refusal in the other direction, which may never have been open, tell that it is
  * gone. */
 #define REOPEN_NS (400 * CLOCK_NS_PER_MS)
+/* Neighbours that fall silent within this time may have a cause in common. */
+#define CUT_OFF_NS (5 * CLOCK_NS_PER_S)
 /* The same complaint about the same address is logged once in this time. */
 #define COMPLAIN_EVERY_NS (30 * CLOCK_NS_PER_S)
 
+struct target_key {
+    uint32_t channel, port;
+    char host[128];
+};
+
 struct mesh_target {
     struct list link;
+    UT_hash_handle hh;
     struct mesh *mesh;
-    uint32_t channel;
-    char host[128];
-    uint32_t port;
+    struct target_key key;
     bool seed;
     bool ourselves;
     uint32_t node_id; /* 0: not known yet */
@@ -60,16 +69,26 @@ struct mesh_target {
     char reason[64]; /* why the last attempt failed; "": none has */
 };
 
+/* A node with up links. */
+struct mesh_node {
+    UT_hash_handle hh;
+    uint32_t node_id;
+    struct list links; /* struct mesh_link.same_node */
+};
+
 struct mesh {
     struct mesh_setup setup;
     struct peer_self self;
     struct list links, targets;
+    struct mesh_node *nodes;
+    struct mesh_target *by_address;
+    uint64_t silent_ns[CONFIG_MAX_CHANNELS]; /* when a neighbour there last fell silent; 0: never */
     unsigned n_strangers, n_links;
     uint64_t refused_ns,
         complaining_ns; /* a stranger was refused; complaints are counted from here */
     unsigned n_complaints;
+    uint64_t armed_ns; /* when the timer is to fire */
     bool rearm;
-    bool busy;
 };
 
 static const struct config_channel *mesh_channel(const struct mesh *mesh, uint32_t channel)
@@ -82,15 +101,63 @@ const struct list *mesh_links(const struct mesh *mesh)
     return &mesh->links;
 }
 
+static struct mesh_node *mesh_node_find(const struct mesh *mesh, uint32_t node_id)
+{
+    struct mesh_node *node;
+
+    HASH_FIND(hh, mesh->nodes, &node_id, sizeof node_id, node);
+    return node;
+}
+
 struct mesh_link *mesh_find(const struct mesh *mesh, uint32_t node_id, const char *network)
 {
-    list_foreach(it, &mesh->links) {
-        struct mesh_link *l = list_entry(it, struct mesh_link, link);
-        if (l->up && l->peer.node_id == node_id &&
-            (!network || strcmp(l->peer.network, network) == 0))
+    const struct mesh_node *node = mesh_node_find(mesh, node_id);
+
+    if (!node)
+        return NULL;
+    list_foreach(it, &node->links) {
+        struct mesh_link *l = list_entry(it, struct mesh_link, same_node);
+        if (!network || strcmp(l->peer.network, network) == 0)
             return l;
     }
     return NULL;
+}
+
+/* Makes it if there is none. NULL: no memory. */
+static struct mesh_node *mesh_node_get(struct mesh *mesh, uint32_t node_id)
+{
+    struct mesh_node *node = mesh_node_find(mesh, node_id);
+
+    if (node)
+        return node;
+    node = calloc(1, sizeof *node);
+    if (!node)
+        return NULL;
+    node->node_id = node_id;
+    list_init(&node->links);
+    HASH_ADD(hh, mesh->nodes, node_id, sizeof node->node_id, node);
+    return node;
+}
+
+/* The link counts as one to its node, which is there since it was admitted. */
+static void link_raise(struct mesh_link *l)
+{
+    list_append(&mesh_node_find(l->mesh, l->peer.node_id)->links, &l->same_node);
+    l->up = true;
+    l->mesh->n_strangers--;
+}
+
+static void link_lower(struct mesh_link *l)
+{
+    struct mesh_node *node = mesh_node_find(l->mesh, l->peer.node_id);
+
+    l->up = false;
+    l->mesh->n_strangers++;
+    list_remove(&l->same_node);
+    if (list_empty(&node->links)) {
+        HASH_DEL(l->mesh->nodes, node);
+        free(node);
+    }
 }
 
 int mesh_send(struct mesh_link *l, uint16_t type, const uint8_t *body, uint32_t len)
@@ -132,8 +199,9 @@ bool mesh_is_alone(const struct mesh *mesh, char *ret_text, size_t size)
             continue;
         any = true;
         int n = snprintf(ret_text + at, size - at, "%s%s%s%s:%u (%s)", at ? ", " : "",
-                         strchr(t->host, ':') ? "[" : "", t->host, strchr(t->host, ':') ? "]" : "",
-                         t->port, t->reason[0] ? t->reason : "no answer yet");
+                         strchr(t->key.host, ':') ? "[" : "", t->key.host,
+                         strchr(t->key.host, ':') ? "]" : "", t->key.port,
+                         t->reason[0] ? t->reason : "no answer yet");
         if (n < 0 || (size_t)n >= size - at)
             break;
         at += (size_t)n;
@@ -153,8 +221,8 @@ static void target_complain(struct mesh_target *t, const char *reason, uint64_t 
         return;
     t->complained_hash = hash;
     t->complained_ns = now_ns;
-    log_info("network %s: %s:%u: %s", mesh_channel(t->mesh, t->channel)->network, t->host, t->port,
-             reason);
+    log_info("network %s: %s:%u: %s", mesh_channel(t->mesh, t->key.channel)->network, t->key.host,
+             t->key.port, reason);
 }
 
 /* A connection of somebody who is nobody ended. Whoever opens many fills no log. */
@@ -200,10 +268,11 @@ static void link_free(struct mesh_link *l, bool finish)
 {
     const struct mesh_setup *setup = &l->mesh->setup;
 
+    if (l->up)
+        link_lower(l);
     list_remove(&l->link);
     l->mesh->n_links--;
-    if (!l->up)
-        l->mesh->n_strangers--;
+    l->mesh->n_strangers--;
     setup->socket_ops->close(setup->socket_ctx, l, finish);
     peer_end(&l->peer);
     free(l);
@@ -217,7 +286,7 @@ static void mesh_retry_soon(struct mesh *mesh, const struct mesh_link *l, bool p
     list_foreach(it, &mesh->targets) {
         struct mesh_target *t = list_entry(it, struct mesh_target, link);
         if (t->node_id != l->peer.node_id ||
-            strcmp(mesh_channel(mesh, t->channel)->network, l->peer.network) != 0)
+            strcmp(mesh_channel(mesh, t->key.channel)->network, l->peer.network) != 0)
             continue;
         if (proof && t->linked_epoch != l->peer.epoch) {
             t->linked_epoch = l->peer.epoch;
@@ -245,11 +314,14 @@ static void mesh_arm(struct mesh *mesh, uint64_t now_ns)
         if (t->next_try_ns > now_ns && t->next_try_ns < step_ns)
             step_ns = t->next_try_ns;
         if (!t->ourselves && !t->current && step_ns < next_ns &&
-            !(t->node_id && mesh_find(mesh, t->node_id, mesh_channel(mesh, t->channel)->network)))
+            !(t->node_id &&
+              mesh_find(mesh, t->node_id, mesh_channel(mesh, t->key.channel)->network)))
             next_ns = step_ns;
     }
-    mesh->setup.socket_ops->timer(
-        mesh->setup.socket_ctx, next_ns > now_ns + MIN_TIMER_NS ? next_ns : now_ns + MIN_TIMER_NS);
+    if (next_ns < now_ns + MIN_TIMER_NS)
+        next_ns = now_ns + MIN_TIMER_NS;
+    mesh->armed_ns = next_ns;
+    mesh->setup.socket_ops->timer(mesh->setup.socket_ctx, next_ns);
 }
 
 /* `finish`: what is queued may still leave. */
@@ -270,8 +342,7 @@ static void link_close(struct mesh_link *l, const char *reason, enum mesh_close 
     if (l->target && l->target->node_id == 0 && l->peer.node_id != 0)
         l->target->node_id = l->peer.node_id;
     if (was_up) {
-        l->up = false;
-        mesh->n_strangers++;
+        link_lower(l);
         mesh->setup.ops->down(mesh->setup.ctx, l);
     }
     if (l->target && l->target->current == l)
@@ -316,6 +387,18 @@ static bool link_opened_by_smaller(const struct mesh_link *l)
     return l->peer.initiator == we_are_smaller;
 }
 
+/* Somebody says that this node is another incarnation now: whether the old one lives has to be
+ * seen soon. */
+static void mesh_doubt(struct mesh *mesh, uint32_t node_id)
+{
+    const struct mesh_node *node = mesh_node_find(mesh, node_id);
+
+    if (!node)
+        return;
+    list_foreach(it, &node->links)
+        list_entry(it, struct mesh_link, same_node)->doubted = true;
+}
+
 static const char *link_peer_admit(void *ctx, const struct peer *peer)
 {
     struct mesh_link *l = ctx;
@@ -342,6 +425,7 @@ static const char *link_peer_admit(void *ctx, const struct peer *peer)
     /* A node that was restarted is let in once its past is dead; a second one of the same name
      * never is. */
     if (known && known->reachable && known->state->epoch != peer->epoch) {
+        mesh_doubt(mesh, peer->node_id);
         snprintf(why, sizeof why, "a node %s is alive under another epoch; names must be unique",
                  peer->node);
         return why;
@@ -349,6 +433,8 @@ static const char *link_peer_admit(void *ctx, const struct peer *peer)
     struct mesh_link *other = mesh_find(mesh, peer->node_id, peer->network);
     if (other && !link_opened_by_smaller(l) && other->peer.epoch == peer->epoch)
         return "there is a connection already";
+    if (!mesh_node_get(mesh, peer->node_id))
+        return "out of memory";
     if (l->target)
         l->target->node_id = peer->node_id;
     return NULL;
@@ -362,20 +448,19 @@ static void link_peer_up(void *ctx, uint64_t now_ns)
     struct mesh_link *other = mesh_find(mesh, l->peer.node_id, l->peer.network);
 
     setup->socket_ops->trust(setup->socket_ctx, l);
-    l->up = true;
+    link_raise(l);
     l->since_ns = now_ns;
-    mesh->n_strangers--;
     if (l->target) {
         l->target->failures = 0;
         l->target->linked_epoch = l->peer.epoch;
         l->target->proof_from_ns = 0;
     }
+    peer_set_pulse(&l->peer, PEER_CALM, now_ns);
     log_info("link to node %s on network %s is up (%s)", l->peer.node, l->peer.network, l->remote);
     setup->ops->up(setup->ctx, l);
     if (other && other != l) {
         /* Replaced, not lost: the cluster sees no interruption. */
-        other->up = false;
-        mesh->n_strangers++;
+        link_lower(other);
         if (other->target && other->target->current == other)
             target_failed(other->target, now_ns);
         link_free(other, true);
@@ -388,9 +473,14 @@ static int link_peer_frame(void *ctx, uint16_t type, const uint8_t *body, uint32
     struct mesh_link *l = ctx;
     const struct mesh_setup *setup = &l->mesh->setup;
 
-    return type == MOTET__FRAME_TYPE__MAIL
-               ? setup->ops->mail(setup->ctx, body, len, now_ns)
-               : setup->ops->link_state(setup->ctx, l, body, len, now_ns);
+    switch (type) {
+    case MOTET__FRAME_TYPE__MAIL:
+        return setup->ops->mail(setup->ctx, body, len, now_ns);
+    case MOTET__FRAME_TYPE__DIGEST:
+        return setup->ops->digest(setup->ctx, l, body, len, now_ns);
+    default:
+        return setup->ops->link_state(setup->ctx, l, body, len, now_ns);
+    }
 }
 
 static void link_peer_rtt(void *ctx, uint64_t rtt_ns, uint64_t now_ns)
@@ -421,6 +511,7 @@ static struct mesh_link *link_new(struct mesh *mesh, uint32_t channel, struct me
     l->target = target;
     l->since_ns = now_ns;
     list_init(&l->link);
+    list_init(&l->same_node);
     list_append(&mesh->links, &l->link);
     mesh->n_links++;
     mesh->n_strangers++;
@@ -546,14 +637,14 @@ void mesh_on_closed(struct mesh_link *l, enum mesh_close how, const char *reason
 static void target_connect(struct mesh_target *t, uint64_t now_ns)
 {
     const struct mesh_setup *setup = &t->mesh->setup;
-    struct mesh_link *l = link_new(t->mesh, t->channel, t, now_ns);
+    struct mesh_link *l = link_new(t->mesh, t->key.channel, t, now_ns);
     const char *why = "";
 
     if (!l)
         return;
-    snprintf(l->remote, sizeof l->remote, "%.48s:%u", t->host, t->port);
+    snprintf(l->remote, sizeof l->remote, "%.48s:%u", t->key.host, t->key.port);
     t->current = l;
-    int rc = setup->socket_ops->connect(setup->socket_ctx, l, t->host, t->port, &why);
+    int rc = setup->socket_ops->connect(setup->socket_ctx, l, t->key.host, t->key.port, &why);
     if (rc == 0)
         return;
     t->current = NULL;
@@ -568,20 +659,24 @@ static void target_connect(struct mesh_target *t, uint64_t now_ns)
 static struct mesh_target *target_add(struct mesh *mesh, uint32_t channel, const char *host,
                                       uint32_t port)
 {
-    list_foreach(it, &mesh->targets) {
-        struct mesh_target *t = list_entry(it, struct mesh_target, link);
-        if (t->channel == channel && t->port == port && strcmp(t->host, host) == 0)
-            return t;
-    }
-    struct mesh_target *t = calloc(1, sizeof *t);
+    struct target_key key;
+    struct mesh_target *t;
+
+    memset(&key, 0, sizeof key);
+    key.channel = channel;
+    key.port = port;
+    snprintf(key.host, sizeof key.host, "%s", host);
+    HASH_FIND(hh, mesh->by_address, &key, sizeof key, t);
+    if (t)
+        return t;
+    t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
     t->mesh = mesh;
-    t->channel = channel;
-    snprintf(t->host, sizeof t->host, "%s", host);
-    t->port = port;
+    t->key = key;
     list_init(&t->link);
     list_append(&mesh->targets, &t->link);
+    HASH_ADD(hh, mesh->by_address, key, sizeof t->key, t);
     return t;
 }
 
@@ -605,7 +700,7 @@ static void target_run(struct mesh_target *t, uint64_t now_ns)
 
     if (t->ourselves || t->current || now_ns < t->next_try_ns)
         return;
-    if (t->node_id && mesh_find(mesh, t->node_id, mesh_channel(mesh, t->channel)->network))
+    if (t->node_id && mesh_find(mesh, t->node_id, mesh_channel(mesh, t->key.channel)->network))
         return;
     if (mesh->n_strangers < MAX_STRANGERS + MAX_ATTEMPTS)
         target_connect(t, now_ns);
@@ -638,41 +733,70 @@ static void mesh_set_intervals(struct mesh *mesh)
     uint64_t idle_dead_ns =
         idle_ns * IDLE_HEARTBEATS > c->dead_after_ns ? idle_ns * IDLE_HEARTBEATS : c->dead_after_ns;
 
-    mesh->self.heartbeat_ns = mesh->busy ? c->heartbeat_ns : idle_ns;
-    mesh->self.dead_after_ns = mesh->busy ? c->dead_after_ns : idle_dead_ns;
+    mesh->self.heartbeat_ns = c->heartbeat_ns;
+    mesh->self.dead_after_ns = c->dead_after_ns;
+    mesh->self.calm_heartbeat_ns = idle_ns;
+    mesh->self.calm_dead_after_ns = idle_dead_ns;
     mesh->self.handshake_ns = c->handshake_ns;
 }
 
-void mesh_set_busy(struct mesh *mesh, bool busy, uint64_t now_ns)
+void mesh_set_pulse(struct mesh_link *l, enum peer_pulse pulse, uint64_t now_ns)
 {
-    if (mesh->busy == busy)
-        return;
-    mesh->busy = busy;
-    if (busy) {
-        mesh->self.changed_ns = now_ns;
-        /* The first heartbeat of the short interval is due. */
-        mesh->setup.socket_ops->timer(mesh->setup.socket_ctx, now_ns);
-    }
-    mesh_set_intervals(mesh);
+    bool quicker = pulse < l->peer.pulse;
+
+    peer_set_pulse(&l->peer, pulse, now_ns);
+    if (quicker) /* the first heartbeat of the short interval is due */
+        l->mesh->setup.socket_ops->timer(l->mesh->setup.socket_ctx, now_ns);
 }
 
 void mesh_reloaded(struct mesh *mesh, uint64_t now_ns)
 {
-    uint64_t before_ns = mesh->self.dead_after_ns;
+    const struct peer_self before = mesh->self;
 
     mesh_set_intervals(mesh);
-    if (mesh->self.dead_after_ns < before_ns)
+    if (mesh->self.dead_after_ns < before.dead_after_ns ||
+        mesh->self.calm_dead_after_ns < before.calm_dead_after_ns)
         mesh->self.changed_ns = now_ns;
     if (mesh->setup.config->n_channels > 0)
         mesh->setup.socket_ops->timer(mesh->setup.socket_ctx, now_ns);
 }
 
+/* A second neighbour of a network fell silent within a short time: perhaps this node is cut off
+ * from it. The links that nobody watches would show it much later. */
+static void mesh_on_silence(struct mesh *mesh, const struct mesh_link *silent, uint64_t now_ns)
+{
+    uint64_t before_ns = mesh->silent_ns[silent->channel];
+
+    mesh->silent_ns[silent->channel] = now_ns;
+    if (before_ns == 0 || now_ns - before_ns > CUT_OFF_NS)
+        return;
+    list_foreach(it, &mesh->links) {
+        struct mesh_link *l = list_entry(it, struct mesh_link, link);
+        if (l->up && strcmp(l->peer.network, silent->peer.network) == 0)
+            l->doubted = true;
+    }
+}
+
+/* How late the timer is: the most of late, which fades. */
+static void mesh_note_lag(struct mesh *mesh, uint64_t now_ns)
+{
+    uint64_t lag_ns = mesh->armed_ns != 0 && now_ns > mesh->armed_ns ? now_ns - mesh->armed_ns : 0;
+    uint64_t faded_ns = mesh->self.lag_ns - mesh->self.lag_ns / 8;
+
+    mesh->self.lag_ns = lag_ns < LAG_LEAST_NS ? faded_ns : lag_ns > faded_ns ? lag_ns : faded_ns;
+    mesh->armed_ns = 0;
+}
+
 void mesh_on_timer(struct mesh *mesh, uint64_t now_ns)
 {
+    mesh_note_lag(mesh, now_ns);
     list_foreach_safe(it, &mesh->links) {
         struct mesh_link *l = list_entry(it, struct mesh_link, link);
-        if (l->talking && peer_on_timer(&l->peer, now_ns) < 0)
-            link_close(l, l->peer.reason, MESH_CLOSE_OWN, false, now_ns);
+        if (!l->talking || peer_on_timer(&l->peer, now_ns) == 0)
+            continue;
+        if (l->up)
+            mesh_on_silence(mesh, l, now_ns);
+        link_close(l, l->peer.reason, MESH_CLOSE_OWN, false, now_ns);
     }
     list_foreach(it, &mesh->targets)
         target_run(list_entry(it, struct mesh_target, link), now_ns);
@@ -716,6 +840,12 @@ void mesh_free(struct mesh *mesh)
         return;
     list_foreach_safe(it, &mesh->links)
         link_free(list_entry(it, struct mesh_link, link), false);
+    struct mesh_node *node, *next;
+    HASH_ITER(hh, mesh->nodes, node, next) {
+        HASH_DEL(mesh->nodes, node);
+        free(node);
+    }
+    HASH_CLEAR(hh, mesh->by_address);
     list_foreach_safe(it, &mesh->targets) {
         list_remove(it);
         free(list_entry(it, struct mesh_target, link));

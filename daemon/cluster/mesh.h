@@ -63,12 +63,24 @@ struct mesh_ops {
     /* 0, or -EPROTO: the link is closed. */
     int (*link_state)(void *ctx, struct mesh_link *from, const uint8_t *body, uint32_t len,
                       uint64_t now_ns);
+    int (*digest)(void *ctx, struct mesh_link *from, const uint8_t *body, uint32_t len,
+                  uint64_t now_ns);
     int (*mail)(void *ctx, const uint8_t *body, uint32_t len, uint64_t now_ns);
     void (*rtt)(void *ctx, const struct mesh_link *link, uint64_t rtt_ns, uint64_t now_ns);
     /* A node that we had been connected to in this incarnation refuses to be connected to again. */
     void (*refused)(void *ctx, uint32_t node_id, uint32_t epoch, uint64_t now_ns);
     /* Whatever else is due now and then: with every timer of the mesh. */
     void (*tick)(void *ctx, uint64_t now_ns);
+};
+
+/* Kept by flood.c. */
+struct mesh_flood {
+    bool wants, wanted; /* link states are to go over it, says this end, the other end */
+    bool adjacent;      /* they do */
+    bool stale;         /* something could not be sent: a digest has to follow */
+    uint32_t covered;   /* stamp of the choice in which another node was seen to flood for it */
+    uint64_t since_ns;  /* `wants` should change since then; 0: it should not */
+    uint64_t refresh_ns;
 };
 
 /* A connection; `up` from the end of the hand-shake on. */
@@ -85,6 +97,11 @@ struct mesh_link {
     bool talking;    /* connected: the hand-shake has begun */
     bool up;
     bool unwanted; /* the other side has refused it */
+    bool doubted;  /* its life is to be watched, whatever else speaks against it */
+    bool used;     /* mail went over it, and it is not watched for that yet */
+    uint64_t watched_until_ns;
+    struct list same_node; /* while up: in the list of those to this node */
+    struct mesh_flood flood;
 };
 
 struct mesh_setup {
@@ -105,8 +122,8 @@ void mesh_free(struct mesh *mesh);
 
 /* Begins to connect. */
 void mesh_start(struct mesh *mesh, uint64_t now_ns);
-/* Whether some job in the cluster spans nodes: heartbeats are frequent then, else rare. */
-void mesh_set_busy(struct mesh *mesh, bool busy, uint64_t now_ns);
+/* How closely the life of the other side is watched. */
+void mesh_set_pulse(struct mesh_link *link, enum peer_pulse pulse, uint64_t now_ns);
 /* The configured intervals may have changed. */
 void mesh_reloaded(struct mesh *mesh, uint64_t now_ns);
 /* A node can be reached at this control address through the given own channel. */

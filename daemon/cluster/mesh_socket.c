@@ -21,6 +21,12 @@
 #define QUEUE_BYTES      (64u << 20)
 #define CONNECT_LIMIT_NS (2 * CLOCK_NS_PER_S)
 #define ACCEPT_BATCH     16
+/* A connection over which no heartbeats go is looked after by the kernel: a host that does not
+ * answer ends it after 25 s. */
+#define KEEPALIVE_IDLE_S     10
+#define KEEPALIVE_INTERVAL_S 5
+#define KEEPALIVE_COUNT      3
+#define KEEPALIVE_TIMEOUT_MS 25000
 
 /* One connection. */
 struct mesh_socket {
@@ -103,9 +109,18 @@ static void socket_free(struct mesh_socket *s, bool finish)
 /* 0 or -ENOMEM. */
 static int socket_open_stream(struct mesh_socket *s)
 {
+    static const struct {
+        int option, value;
+    } keepalive[] = {{TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
+                     {TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
+                     {TCP_KEEPCNT, KEEPALIVE_COUNT},
+                     {TCP_USER_TIMEOUT, KEEPALIVE_TIMEOUT_MS}};
     int one = 1;
 
     setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(s->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    for (size_t i = 0; i < sizeof keepalive / sizeof keepalive[0]; i++)
+        setsockopt(s->fd, IPPROTO_TCP, keepalive[i].option, &keepalive[i].value, sizeof(int));
     s->stream = stream_new(s->all->base, s->fd, &socket_stream_ops, s, MESH_STRANGER_FRAME_BYTES,
                            QUEUE_BYTES);
     if (!s->stream)

@@ -11,10 +11,16 @@
 #include "daemon/routing/forwarding.h"
 #include "daemon/routing/topology.h"
 
-/* A measured round trip is told to others when it changed by half and by 50 us, and not more often
- * than this. */
-#define RTT_TELL_NS (2 * CLOCK_NS_PER_S)
-#define RTT_TELL_US 50u
+/* A measured round trip is told to others when it has doubled or halved and changed by 500 us, and
+ * not before some time after the last telling, which doubles while it goes on changing. */
+#define RTT_HOLD_MIN_NS (10 * CLOCK_NS_PER_S)
+#define RTT_HOLD_MAX_NS (300 * CLOCK_NS_PER_S)
+/* It is first told after so many measurements or so much time: a node that starts is busy, and the
+ * first ones tell of that. */
+#define RTT_FIRST_SAMPLES 16u
+#define RTT_FIRST_NS      (5 * CLOCK_NS_PER_S)
+#define RTT_CALM_HOLDS    4u /* after so many times the hold without change it begins anew */
+#define RTT_TELL_US       50u
 /* A channel that could not use a neighbour's address tries it again after this time, doubled up to
  * the limit. */
 #define RETRY_MIN_NS (200 * CLOCK_NS_PER_MS)
@@ -71,16 +77,76 @@ void neighbour_down(struct neighbour *n)
     n->n_samples = 0;
 }
 
-bool neighbour_on_rtt(struct neighbour *n, uint64_t rtt_ns, uint64_t now_ns)
+static struct neighbours_rtt *neighbours_rtt_of(struct neighbours *all, const struct neighbour *n)
 {
+    for (uint32_t ch = 0; ch < (uint32_t)all->config->n_channels; ch++)
+        if (strcmp(neighbours_channel(all, ch)->network, n->key.network) == 0)
+            return &all->rtts[ch];
+    return NULL;
+}
+
+/* The least round trip may be another one, now that this neighbour's is. */
+static void neighbours_rtt_take(struct neighbours *all, struct neighbours_rtt *r,
+                                const struct neighbour *n)
+{
+    if (r->least_ns == 0 || n->rtt_ns <= r->least_ns) {
+        r->least_ns = n->rtt_ns;
+        r->least_node = n->key.node_id;
+        return;
+    }
+    const struct neighbour *least = neighbours_find(all, r->least_node, n->key.network);
+    if (least && least != n && least->rtt_ns == r->least_ns)
+        return;
+    r->least_ns = n->rtt_ns;
+    r->least_node = n->key.node_id;
+    for (const struct neighbour *o = all->table; o; o = o->hh.next) {
+        if (o->rtt_ns == 0 || o->rtt_ns >= r->least_ns ||
+            strcmp(o->key.network, n->key.network) != 0)
+            continue;
+        r->least_ns = o->rtt_ns;
+        r->least_node = o->key.node_id;
+    }
+}
+
+bool neighbours_on_rtt(struct neighbours *all, struct neighbour *n, uint64_t rtt_ns,
+                       uint64_t now_ns)
+{
+    struct neighbours_rtt *r = neighbours_rtt_of(all, n);
+
+    if (!r)
+        return false;
     n->samples_ns[n->n_samples++ % NEIGHBOUR_RTT_SAMPLES] = rtt_ns;
     n->rtt_ns = rtt_ns;
     for (uint32_t i = 0; i < NEIGHBOUR_RTT_SAMPLES && i < n->n_samples; i++)
         if (n->samples_ns[i] < n->rtt_ns)
             n->rtt_ns = n->samples_ns[i];
-    uint32_t us = (uint32_t)(n->rtt_ns / CLOCK_NS_PER_US), told = n->told_rtt_us;
-    uint32_t diff = us > told ? us - told : told - us;
-    return n->usable && diff > told / 2 && diff > RTT_TELL_US && now_ns - n->told_ns > RTT_TELL_NS;
+    neighbours_rtt_take(all, r, n);
+    if (r->n_samples++ == 0)
+        r->first_ns = now_ns;
+    r->known |= r->n_samples >= RTT_FIRST_SAMPLES || now_ns - r->first_ns >= RTT_FIRST_NS;
+    if (!r->known)
+        return false;
+    uint32_t us = (uint32_t)(r->least_ns / CLOCK_NS_PER_US);
+    uint32_t less = us < r->told_us ? us : r->told_us, more = us < r->told_us ? r->told_us : us;
+    r->tell |= n->usable && more > 2 * less && more - less > RTT_TELL_US &&
+               now_ns - r->told_ns > r->hold_ns;
+    return r->tell;
+}
+
+uint32_t neighbours_tell_rtt(struct neighbours *all, const struct neighbour *n, uint64_t now_ns)
+{
+    struct neighbours_rtt *r = neighbours_rtt_of(all, n);
+
+    if (!r || !r->known || (r->told_us != 0 && !r->tell))
+        return r ? r->told_us : 0;
+    bool flaps = r->hold_ns != 0 && now_ns - r->told_ns < RTT_CALM_HOLDS * r->hold_ns;
+    r->hold_ns = flaps ? 2 * r->hold_ns : RTT_HOLD_MIN_NS;
+    if (r->hold_ns > RTT_HOLD_MAX_NS)
+        r->hold_ns = RTT_HOLD_MAX_NS;
+    r->tell = false;
+    r->told_ns = now_ns;
+    r->told_us = (uint32_t)(r->least_ns / CLOCK_NS_PER_US) + 1;
+    return r->told_us;
 }
 
 bool neighbours_on_channel_error(struct neighbours *all, uint32_t channel, uint32_t slot, int error,

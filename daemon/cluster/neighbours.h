@@ -68,9 +68,20 @@ struct neighbour {
                         network */
     uint64_t samples_ns[NEIGHBOUR_RTT_SAMPLES];
     uint32_t n_samples;
-    uint32_t told_rtt_us;
-    uint64_t told_ns;
     struct neighbour_channel channels[CONFIG_MAX_CHANNELS];
+};
+
+/* The least round trip on a network. Its nodes hang on one switch, so what they measure beyond it
+ * is waiting for processors; one figure for all is steady where one for each is not, and what is
+ * steady has to be told to nobody. */
+struct neighbours_rtt {
+    uint64_t least_ns; /* 0: not measured */
+    uint64_t first_ns; /* when it was first */
+    uint32_t least_node, n_samples;
+    uint32_t told_us; /* 0: not measured then */
+    uint64_t told_ns, hold_ns;
+    bool known; /* measured often enough to be told */
+    bool tell;  /* it is to be told anew */
 };
 
 struct neighbours {
@@ -80,6 +91,7 @@ struct neighbours {
     const struct cluster_channel_ops *ops;
     void *ctx;
     struct neighbour *table;
+    struct neighbours_rtt rtts[CONFIG_MAX_CHANNELS]; /* by the first own channel on the network */
 };
 
 /* Frees the neighbours, not what the struct refers to. */
@@ -94,7 +106,10 @@ struct neighbour *neighbours_get(struct neighbours *all, uint32_t node_id, const
 /* The connection to it is over. */
 void neighbour_down(struct neighbour *n);
 /* A round trip was measured. True: what is told to others of it is out of date. */
-bool neighbour_on_rtt(struct neighbour *n, uint64_t rtt_ns, uint64_t now_ns);
+bool neighbours_on_rtt(struct neighbours *all, struct neighbour *n, uint64_t rtt_ns,
+                       uint64_t now_ns);
+/* What is to be told now of the round trip on its network, in microseconds; 0: not measured. */
+uint32_t neighbours_tell_rtt(struct neighbours *all, const struct neighbour *n, uint64_t now_ns);
 /* What a channel has found of its link to the node of a slot. */
 struct neighbour_news {
     uint32_t channel, slot;

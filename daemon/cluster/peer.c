@@ -12,7 +12,12 @@
 
 #define NONCE_BYTES 32u
 /* The round trip is measured so often; in between a heartbeat asks for no answer. */
-#define MEASURE_EVERY_NS (2 * CLOCK_NS_PER_S)
+/* Between measurements of the round trip; so many heartbeats where those are rare. */
+#define MEASURE_EVERY_NS    (2 * CLOCK_NS_PER_S)
+#define MEASURE_EVERY_BEATS 4u
+/* Silence is borne longer by so many times the own lag, and by so many times dead_after at most. */
+#define LAG_PEAKS 4u
+#define LAG_MOST  3u
 
 static int peer_end_with(struct peer *p, int rc, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -264,6 +269,25 @@ static int peer_on_proof(struct peer *p, const uint8_t *body, uint32_t len, uint
     return 0;
 }
 
+static uint64_t peer_heartbeat_ns(const struct peer *p)
+{
+    return p->pulse == PEER_QUICK ? p->self->heartbeat_ns : p->self->calm_heartbeat_ns;
+}
+
+static uint64_t peer_measure_ns(const struct peer *p)
+{
+    return p->pulse == PEER_QUICK ? MEASURE_EVERY_NS
+                                  : MEASURE_EVERY_BEATS * p->self->calm_heartbeat_ns;
+}
+
+static uint64_t peer_dead_after_ns(const struct peer *p)
+{
+    uint64_t ns = p->pulse == PEER_QUICK ? p->self->dead_after_ns : p->self->calm_dead_after_ns;
+    uint64_t more_ns = LAG_PEAKS * p->self->lag_ns, most_ns = LAG_MOST * p->self->dead_after_ns;
+
+    return ns + (more_ns < most_ns ? more_ns : most_ns);
+}
+
 static int peer_on_heartbeat(struct peer *p, const uint8_t *body, uint32_t len, uint64_t now_ns)
 {
     Motet__Heartbeat *msg = motet__heartbeat__unpack(NULL, len, body);
@@ -278,7 +302,7 @@ static int peer_on_heartbeat(struct peer *p, const uint8_t *body, uint32_t len, 
         answer.sent_ns = msg->sent_ns;
         answer.echo = true;
         peer_send_msg(p, MOTET__FRAME_TYPE__HEARTBEAT, &answer.base, now_ns);
-    } else if (now_ns - p->sent_ns >= p->self->heartbeat_ns / 4) {
+    } else if (now_ns - p->sent_ns >= peer_heartbeat_ns(p) / 4) {
         /* Awake anyway: the own sign of life goes now, and the own timer need not fire. */
         Motet__Heartbeat own = MOTET__HEARTBEAT__INIT;
         own.sent_ns = 0;
@@ -304,7 +328,8 @@ int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t l
     case PEER_UP:
         if (type == MOTET__FRAME_TYPE__HEARTBEAT)
             return peer_on_heartbeat(p, body, len, now_ns);
-        if (type == MOTET__FRAME_TYPE__LINK_STATE || type == MOTET__FRAME_TYPE__MAIL) {
+        if (type == MOTET__FRAME_TYPE__LINK_STATE || type == MOTET__FRAME_TYPE__DIGEST ||
+            type == MOTET__FRAME_TYPE__MAIL) {
             int rc = p->ops->frame(p->ctx, type, body, len, now_ns);
             return rc < 0 ? peer_end_with(p, -EPROTO, "frame of type %u is not valid", type) : 0;
         }
@@ -313,9 +338,18 @@ int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t l
     return peer_end_with(p, -EPROTO, "frame of type %u does not belong here", type);
 }
 
+void peer_set_pulse(struct peer *p, enum peer_pulse pulse, uint64_t now_ns)
+{
+    if (pulse < p->pulse)
+        p->pulse_ns = now_ns;
+    p->pulse = pulse;
+}
+
 static uint64_t peer_silent_since(const struct peer *p)
 {
-    return p->heard_ns > p->self->changed_ns ? p->heard_ns : p->self->changed_ns;
+    uint64_t since_ns = p->heard_ns > p->self->changed_ns ? p->heard_ns : p->self->changed_ns;
+
+    return since_ns > p->pulse_ns ? since_ns : p->pulse_ns;
 }
 
 int peer_on_timer(struct peer *p, uint64_t now_ns)
@@ -328,12 +362,14 @@ int peer_on_timer(struct peer *p, uint64_t now_ns)
         return peer_end_with(p, -ETIMEDOUT, "no hand-shake within %llu ms",
                              (unsigned long long)(p->self->handshake_ns / CLOCK_NS_PER_MS));
     }
-    if (now_ns - peer_silent_since(p) > p->self->dead_after_ns)
+    if (p->pulse == PEER_QUIET)
+        return 0;
+    if (now_ns - peer_silent_since(p) > peer_dead_after_ns(p))
         return peer_end_with(p, -ETIMEDOUT, "silent for %llu ms",
                              (unsigned long long)((now_ns - p->heard_ns) / CLOCK_NS_PER_MS));
-    bool measure = p->measured_ns == 0 || now_ns - p->measured_ns >= MEASURE_EVERY_NS;
+    bool measure = p->measured_ns == 0 || now_ns - p->measured_ns >= peer_measure_ns(p);
     /* Timers come a little early or late: three quarters of the interval is due. */
-    if (!measure && now_ns - p->sent_ns < p->self->heartbeat_ns - p->self->heartbeat_ns / 4)
+    if (!measure && now_ns - p->sent_ns < peer_heartbeat_ns(p) - peer_heartbeat_ns(p) / 4)
         return 0;
     if (measure)
         p->measured_ns = now_ns;
@@ -347,7 +383,9 @@ uint64_t peer_next_ns(const struct peer *p)
 {
     if (p->state != PEER_UP)
         return p->since_ns + p->self->handshake_ns;
-    uint64_t send_ns = p->sent_ns + p->self->heartbeat_ns,
-             dead_ns = peer_silent_since(p) + p->self->dead_after_ns + CLOCK_NS_PER_MS;
+    if (p->pulse == PEER_QUIET)
+        return UINT64_MAX;
+    uint64_t send_ns = p->sent_ns + peer_heartbeat_ns(p),
+             dead_ns = peer_silent_since(p) + peer_dead_after_ns(p) + CLOCK_NS_PER_MS;
     return send_ns < dead_ns ? send_ns : dead_ns;
 }

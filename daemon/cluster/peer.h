@@ -33,6 +33,13 @@
 
 enum peer_state { PEER_HELLO, PEER_PROOF, PEER_UP };
 
+/* How closely the other side's life is watched. */
+enum peer_pulse {
+    PEER_QUICK, /* a job depends on it */
+    PEER_CALM,
+    PEER_QUIET /* not at all: the kernel tells of its host's end, others of its daemon's */
+};
+
 /* Who we are, the same for all connections. */
 struct peer_self {
     const char *node;
@@ -40,7 +47,11 @@ struct peer_self {
     uint32_t node_id, epoch, packet_bytes;
     uint8_t salt[PEER_SALT_BYTES]; /* drawn when the daemon started */
     const struct auth_key *key;
-    uint64_t heartbeat_ns, dead_after_ns, handshake_ns;
+    uint64_t heartbeat_ns, dead_after_ns;           /* quick */
+    uint64_t calm_heartbeat_ns, calm_dead_after_ns; /* calm */
+    uint64_t handshake_ns;
+    uint64_t lag_ns; /* that the own timer is late by, lately: who is starved of processors hears
+                        and is heard late, and the others on such a host likewise */
     uint64_t changed_ns; /* when the intervals last became shorter: silence counts from then on */
 };
 
@@ -52,7 +63,7 @@ struct peer_ops {
     const char *(*admit)(void *ctx, const struct peer *peer);
     /* The connection is up. */
     void (*up)(void *ctx, uint64_t now_ns);
-    /* A frame that belongs to others (LinkState, Mail). 0 or negative errno. */
+    /* A frame that belongs to others (LinkStates, Digest, Mail). 0 or negative errno. */
     int (*frame)(void *ctx, uint16_t type, const uint8_t *body, uint32_t len, uint64_t now_ns);
     /* A round trip was measured. */
     void (*rtt)(void *ctx, uint64_t rtt_ns, uint64_t now_ns);
@@ -65,6 +76,8 @@ struct peer {
     enum peer_state state;
     bool initiator; /* we opened the connection */
     char network[NODE_NAME_BYTES];
+    enum peer_pulse pulse;
+    uint64_t pulse_ns; /* when it last became quicker: silence counts from then on */
     uint64_t since_ns, heard_ns, sent_ns, measured_ns;
     uint8_t own_hello[PEER_HELLO_BYTES], other_hello[PEER_HELLO_BYTES];
     uint32_t own_hello_len, other_hello_len;
@@ -98,6 +111,8 @@ int peer_unwrap(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len
 /* 0, or -EPROTO or -EACCES: refuse the other side with p->reason. */
 int peer_on_frame(struct peer *p, uint16_t type, const uint8_t *body, uint32_t len,
                   uint64_t now_ns);
+/* How closely it is watched from now on. */
+void peer_set_pulse(struct peer *p, enum peer_pulse pulse, uint64_t now_ns);
 /* To be called at peer_next_ns, or more often. 0, or -ETIMEDOUT: close, p->reason says why. */
 int peer_on_timer(struct peer *p, uint64_t now_ns);
 /* When peer_on_timer wants to be called at the latest. */

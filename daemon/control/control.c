@@ -56,10 +56,10 @@ struct control {
 
 /* ---- cluster ---- */
 
-static void control_want_update(void *ctx)
+static void control_want_update(void *ctx, uint64_t delay_ns)
 {
     struct node *node = ctx;
-    struct timeval delay = {.tv_usec = CLUSTER_UPDATE_DELAY_NS / CLOCK_NS_PER_US};
+    struct timeval delay = {.tv_usec = (suseconds_t)(delay_ns / CLOCK_NS_PER_US)};
 
     evtimer_add(node->control->update, &delay);
 }

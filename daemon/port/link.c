@@ -21,7 +21,11 @@
  * pulse.h takes to decide. */
 #define TRAFFIC_EVERY_NS (250 * CLOCK_NS_PER_MS)
 /* Nobody needs the link: every probe wakes two nodes. */
-#define PROBES_RARELY 8u
+#define PROBES_RARELY 24u
+/* There are jobs, and no packets. */
+#define PROBES_FOR_JOBS 2u
+/* The first round trip is told to control, and of each so many that follow the least. */
+#define RTTS_TOLD 4u
 /* A new connection is made so often at most; with libfabric all others are made anew along with
  * it. */
 #define RENEW_NS     (500 * CLOCK_NS_PER_MS)
@@ -274,7 +278,7 @@ void link_add(struct links *links, const struct cmd_link *at)
     link->quick_run = 0;
     link->n_disowned = 0;
     link->retry_ns = 0;
-    link->rtt_us = 0;
+    link->rtt_us = link->n_rtts = 0;
     link->n_since = link->n_large_since = 0;
     link->fell = link->renew = false;
     link->told = LINK_UNPROVED;
@@ -452,7 +456,8 @@ static void link_step(struct links *links, struct link *link, bool needed)
     bool traffic = link->n_since > 0;
     uint64_t every_ns = traffic && TRAFFIC_EVERY_NS < links->probe_every_ns ? TRAFFIC_EVERY_NS
                                                                             : links->probe_every_ns;
-    struct pulse_use use = {.every_ns = traffic || needed ? every_ns : PROBES_RARELY * every_ns,
+    uint32_t times = traffic ? 1 : needed ? PROBES_FOR_JOBS : PROBES_RARELY;
+    struct pulse_use use = {.every_ns = times * every_ns,
                             .large = link->n_large_since >= LARGE_PACKETS};
 
     if (p->asked_ns != 0 || p->large_asked_ns != 0)
@@ -533,6 +538,18 @@ void link_on_probe(struct links *links, const struct wire_header *h)
     link_send_probe(links, link, WIRE_ECHO, &probe, WIRE_PROBE_BYTES);
 }
 
+/* Of several round trips the least is told: the others were waiting for a thread. */
+static void link_tell_rtt(struct links *links, struct link *link, uint64_t rtt_ns)
+{
+    if (link->n_rtts == 0 || rtt_ns < link->least_rtt_ns)
+        link->least_rtt_ns = rtt_ns;
+    if (link->n_rtts++ % RTTS_TOLD != 0)
+        return;
+    struct cmd_event event = {.type = EVENT_RTT, .slot = link->slot, .value = link->least_rtt_ns};
+    port_event(links->port, &event);
+    link->least_rtt_ns = UINT64_MAX;
+}
+
 void link_on_echo(struct links *links, const struct wire_header *h)
 {
     uint64_t now_ns = links->port->now_ns;
@@ -554,8 +571,7 @@ void link_on_echo(struct links *links, const struct wire_header *h)
     if (echo.n_bytes != WIRE_PROBE_BYTES)
         return;
     link->rtt_us = (uint32_t)(rtt_ns / CLOCK_NS_PER_US);
-    struct cmd_event event = {.type = EVENT_RTT, .slot = link->slot, .value = rtt_ns};
-    port_event(links->port, &event);
+    link_tell_rtt(links, link, rtt_ns);
 }
 
 /* What the driver did since the last time. */

@@ -43,7 +43,8 @@ struct link {
     uint32_t told_bytes;
     int told_error;
     struct pulse pulse;
-    uint32_t rtt_us;
+    uint32_t rtt_us, n_rtts; /* of the last probe; probes answered */
+    uint64_t least_rtt_ns;   /* since it was told */
     uint64_t packets, bytes, errors;
     uint64_t n_datagrams, n_resent; /* of the driver, as counted last */
     uint8_t address[NET_ADDRESS_BYTES];

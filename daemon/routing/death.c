@@ -46,12 +46,14 @@ int death_describe(const struct deaths *g, Motet__LinkState *state)
     return state->deaths ? 0 : -ENOMEM;
 }
 
-bool death_told(const struct topology *topology, const struct topology_node *node)
+void death_each(const struct topology *topology,
+                void (*fn)(void *ctx, struct topology_node *gone, uint64_t now_ns), void *ctx,
+                uint64_t now_ns)
 {
     for (const struct topology_node *t = topology_first(topology); t; t = t->hh.next)
-        for (size_t i = 0; i < t->state->n_deaths; i++)
-            if (t->state->deaths[i]->node_id == node->node_id &&
-                t->state->deaths[i]->epoch == node->state->epoch)
-                return true;
-    return false;
+        for (size_t i = 0; i < t->state->n_deaths; i++) {
+            struct topology_node *gone = topology_find(topology, t->state->deaths[i]->node_id);
+            if (gone && gone->state->epoch == t->state->deaths[i]->epoch)
+                fn(ctx, gone, now_ns);
+        }
 }

@@ -34,5 +34,8 @@ bool death_note(struct deaths *g, uint32_t node_id, uint32_t epoch, uint64_t now
 bool death_expire(struct deaths *g, uint64_t age_ns, uint64_t now_ns);
 /* Adds the notes to the own link state. 0 or -ENOMEM. */
 int death_describe(const struct deaths *g, Motet__LinkState *state);
-/* Whether any node says that this one has gone in the incarnation that is known of it. */
-bool death_told(const struct topology *topology, const struct topology_node *node);
+/* Calls fn for each node of which another says that it has gone in the incarnation that is known of
+ * it. */
+void death_each(const struct topology *topology,
+                void (*fn)(void *ctx, struct topology_node *gone, uint64_t now_ns), void *ctx,
+                uint64_t now_ns);

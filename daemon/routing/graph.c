@@ -19,8 +19,6 @@ static int half_compare(const void *pa, const void *pb)
 {
     const struct half *a = pa, *b = pb;
 
-    if (a->low != b->low)
-        return a->low < b->low ? -1 : 1;
     if (a->high != b->high)
         return a->high < b->high ? -1 : 1;
     if (a->network != b->network)
@@ -52,6 +50,8 @@ static uint32_t graph_intern(struct graph *g, const char *name)
 
 static int collect(struct graph *g, const struct topology *t, struct half *halves, size_t *ret_n)
 {
+    const char *name = "";
+    uint32_t network = UINT32_MAX;
     size_t n = 0;
 
     for (const struct topology_node *node = topology_first(t); node; node = node->hh.next) {
@@ -64,7 +64,11 @@ static int collect(struct graph *g, const struct topology *t, struct half *halve
             h->from = node->index;
             h->low = node->index < to->index ? node->index : to->index;
             h->high = node->index < to->index ? to->index : node->index;
-            h->network = graph_intern(g, a->network);
+            if (strcmp(name, a->network) != 0) {
+                name = a->network;
+                network = graph_intern(g, name);
+            }
+            h->network = network;
             h->rtt_us = a->rtt_us;
             h->mbytes_per_s = a->mbytes_per_s;
             if (h->network == UINT32_MAX)
@@ -72,6 +76,26 @@ static int collect(struct graph *g, const struct topology *t, struct half *halve
         }
     }
     *ret_n = n;
+    return 0;
+}
+
+/* Sorts by both ends: into a bucket for each lower end, which is short. 0 or -ENOMEM. */
+static int graph_sort(const struct graph *g, const struct half *halves, size_t n,
+                      struct half *ret_sorted)
+{
+    size_t *ends = calloc((size_t)g->n_nodes + 1, sizeof *ends);
+
+    if (!ends)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        ends[halves[i].low + 1]++;
+    for (uint32_t v = 0; v < g->n_nodes; v++)
+        ends[v + 1] += ends[v];
+    for (size_t i = 0; i < n; i++)
+        ret_sorted[ends[halves[i].low]++] = halves[i];
+    for (size_t v = 0, begin = 0; v < g->n_nodes; begin = ends[v++])
+        qsort(ret_sorted + begin, ends[v] - begin, sizeof *ret_sorted, half_compare);
+    free(ends);
     return 0;
 }
 
@@ -116,6 +140,9 @@ static size_t build_edges(struct graph *g, struct half *h, size_t n)
     return (size_t)(next - g->edges);
 }
 
+/* Of a network on which nobody has measured one. */
+#define RTT_UNKNOWN_US 100u
+
 /* Gives every link of a network the network's least round trip. Its nodes hang on one switch, so
  * what differs is noise of busy nodes; taken at its word it would send packets over a third node of
  * the same network, through the same cables twice. */
@@ -128,12 +155,28 @@ static int even_out(struct graph *g, size_t n_edges)
     for (uint32_t i = 0; i < g->n_networks; i++)
         least[i] = UINT32_MAX;
     for (size_t i = 0; i < n_edges; i++)
-        if (g->edges[i].rtt_us < least[g->edges[i].network])
+        if (g->edges[i].rtt_us != 0 && g->edges[i].rtt_us < least[g->edges[i].network])
             least[g->edges[i].network] = g->edges[i].rtt_us;
+    for (uint32_t i = 0; i < g->n_networks; i++)
+        if (least[i] == UINT32_MAX)
+            least[i] = RTT_UNKNOWN_US;
     for (size_t i = 0; i < n_edges; i++)
         g->edges[i].rtt_us = least[g->edges[i].network];
-    free(least);
+    g->network_rtts_us = least;
     return 0;
+}
+
+bool graph_same_costs(const struct graph *a, const struct graph *b)
+{
+    if (a->n_networks != b->n_networks)
+        return false;
+    for (uint32_t i = 0; i < a->n_networks; i++) {
+        uint32_t x = a->network_rtts_us[i], y = b->network_rtts_us[i];
+        if ((x > y ? x - y : y - x) > (x < y ? x : y) / 4 ||
+            strcmp(a->networks[i], b->networks[i]) != 0)
+            return false;
+    }
+    return true;
 }
 
 int graph_init(struct graph *g, const struct topology *t)
@@ -146,11 +189,12 @@ int graph_init(struct graph *g, const struct topology *t)
         if (node->index >= g->n_nodes)
             g->n_nodes = node->index + 1;
     }
-    struct half *halves = calloc(n_halves + 1, sizeof *halves);
+    struct half *halves = calloc(n_halves + 1, sizeof *halves),
+                *sorted = calloc(n_halves + 1, sizeof *sorted);
     g->nodes = calloc(g->n_nodes + 1, sizeof *g->nodes);
     g->by_index = calloc(g->n_nodes + 1, sizeof *g->by_index);
     g->edges = calloc(n_halves + 1, sizeof *g->edges);
-    int rc = halves && g->nodes && g->by_index && g->edges ? 0 : -ENOMEM;
+    int rc = halves && sorted && g->nodes && g->by_index && g->edges ? 0 : -ENOMEM;
     for (const struct topology_node *node = topology_first(t); rc == 0 && node;
          node = node->hh.next) {
         g->by_index[node->index] = node;
@@ -159,11 +203,12 @@ int graph_init(struct graph *g, const struct topology *t)
     }
     if (rc == 0)
         rc = collect(g, t, halves, &n_halves);
-    if (rc == 0) {
-        qsort(halves, n_halves, sizeof *halves, half_compare);
-        rc = even_out(g, build_edges(g, halves, n_halves));
-    }
+    if (rc == 0)
+        rc = graph_sort(g, halves, n_halves, sorted);
+    if (rc == 0)
+        rc = even_out(g, build_edges(g, sorted, n_halves));
     free(halves);
+    free(sorted);
     if (rc < 0)
         graph_deinit(g);
     return rc;
@@ -175,6 +220,7 @@ void graph_deinit(struct graph *g)
         free(g->networks[i]);
     free(g->networks);
     free(g->network_hashes);
+    free(g->network_rtts_us);
     free(g->nodes);
     free(g->by_index);
     free(g->edges);

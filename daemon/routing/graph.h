@@ -21,12 +21,15 @@ struct graph {
     uint32_t n_networks;
     char **networks;
     uint32_t *network_hashes;
+    uint32_t *network_rtts_us; /* that the links of each network count with */
 };
 
 /* 0 or -ENOMEM. */
 int graph_init(struct graph *g, const struct topology *t);
 /* A zeroed graph is fine. */
 void graph_deinit(struct graph *g);
+/* Whether the round trips of two graphs of the same links differ so little that routes stay. */
+bool graph_same_costs(const struct graph *a, const struct graph *b);
 /* "?" if there is no such network. */
 const char *graph_network(const struct graph *g, uint32_t network);
 /* Whether two nodes that have to do with jobs over several nodes reach one another through this one

@@ -116,12 +116,11 @@ static bool topology_state_valid(const Motet__LinkState *s)
     return true;
 }
 
-/* Negative, 0, positive: a is older than, the same as, newer than b. */
-static int topology_state_compare(const Motet__LinkState *a, const Motet__LinkState *b)
+int topology_order(const Motet__LinkState *a, uint32_t epoch, uint64_t sequence)
 {
-    if (a->epoch != b->epoch)
-        return epoch_newer(a->epoch, b->epoch) ? 1 : -1;
-    return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+    if (a->epoch != epoch)
+        return epoch_newer(a->epoch, epoch) ? 1 : -1;
+    return a->sequence < sequence ? -1 : a->sequence > sequence;
 }
 
 static struct topology_node *topology_node_add(struct topology *t, Motet__LinkState *state)
@@ -133,22 +132,50 @@ static struct topology_node *topology_node_add(struct topology *t, Motet__LinkSt
     n->node_id = state->node_id;
     n->state = state;
     n->index = t->next_index++;
+    list_init(&n->flood.pending);
     HASH_ADD(hh, t->nodes, node_id, sizeof n->node_id, n);
     return n;
 }
 
-/* Whether routes that were computed with one are right with the other. */
-static bool topology_same_graph(const Motet__LinkState *a, const Motet__LinkState *b)
+/* Whether routes that were computed with one are right with the other, but for round trips. */
+static bool topology_same_graph(const Motet__LinkState *a, const Motet__LinkState *b,
+                                bool *ret_costs)
 {
+    *ret_costs = false;
     if (a->epoch != b->epoch || a->draining != b->draining || a->n_links != b->n_links)
         return false;
     for (size_t i = 0; i < a->n_links; i++) {
         const Motet__Adjacency *x = a->links[i], *y = b->links[i];
-        if (x->node_id != y->node_id || x->rtt_us != y->rtt_us ||
-            x->mbytes_per_s != y->mbytes_per_s || x->has_fault != y->has_fault ||
-            strcmp(x->network, y->network) != 0)
+        *ret_costs |= x->rtt_us != y->rtt_us;
+        if (x->node_id != y->node_id || x->mbytes_per_s != y->mbytes_per_s ||
+            x->has_fault != y->has_fault || strcmp(x->network, y->network) != 0)
             return false;
     }
+    return true;
+}
+
+static bool topology_same_endpoint(const Motet__Endpoint *a, const Motet__Endpoint *b)
+{
+    return a->channel == b->channel && a->control_port == b->control_port &&
+           a->address.len == b->address.len &&
+           memcmp(a->address.data, b->address.data, a->address.len) == 0 &&
+           strcmp(a->network, b->network) == 0 && strcmp(a->driver, b->driver) == 0 &&
+           strcmp(a->provider, b->provider) == 0 && strcmp(a->control_host, b->control_host) == 0;
+}
+
+/* Whether they say the same of what has nothing to do with links. */
+static bool topology_same_rest(const Motet__LinkState *a, const Motet__LinkState *b)
+{
+    if (a->busy != b->busy || a->n_cores != b->n_cores || a->n_deaths != b->n_deaths ||
+        a->n_endpoints != b->n_endpoints)
+        return false;
+    for (size_t i = 0; i < a->n_deaths; i++)
+        if (a->deaths[i]->node_id != b->deaths[i]->node_id ||
+            a->deaths[i]->epoch != b->deaths[i]->epoch)
+            return false;
+    for (size_t i = 0; i < a->n_endpoints; i++)
+        if (!topology_same_endpoint(a->endpoints[i], b->endpoints[i]))
+            return false;
     return true;
 }
 
@@ -156,7 +183,8 @@ static void topology_replace(struct topology_node *n, Motet__LinkState *state,
                              struct topology_change *ret_change)
 {
     ret_change->restarted = state->epoch != n->state->epoch;
-    ret_change->graph = !topology_same_graph(n->state, state);
+    ret_change->graph = !topology_same_graph(n->state, state, &ret_change->costs);
+    ret_change->rest = ret_change->graph || !topology_same_rest(n->state, state);
     motet__link_state__free_unpacked(n->state, NULL);
     n->state = state;
 }
@@ -169,7 +197,7 @@ static int topology_apply_checked(struct topology *t, Motet__LinkState *state,
     if (state->node_id == t->own_id) {
         if (!n)
             return TOPOLOGY_E_KNOWN;
-        int order = topology_state_compare(state, n->state);
+        int order = topology_order(state, n->state->epoch, n->state->sequence);
         if (order > 0)
             return TOPOLOGY_E_OURSELVES;
         return order == 0 || state->epoch == t->own_epoch ? TOPOLOGY_E_KNOWN : TOPOLOGY_E_OLDER;
@@ -181,7 +209,7 @@ static int topology_apply_checked(struct topology *t, Motet__LinkState *state,
     }
     if (strcmp(n->state->node, state->node) != 0)
         return -EINVAL; /* two names with one id; the hand-shake names them both */
-    int order = topology_state_compare(state, n->state);
+    int order = topology_order(state, n->state->epoch, n->state->sequence);
     if (order <= 0)
         return order == 0 ? TOPOLOGY_E_KNOWN : TOPOLOGY_E_OLDER;
     topology_replace(n, state, ret_change);
@@ -190,7 +218,7 @@ static int topology_apply_checked(struct topology *t, Motet__LinkState *state,
 
 int topology_apply(struct topology *t, Motet__LinkState *state, struct topology_change *ret_change)
 {
-    *ret_change = (struct topology_change){.graph = true, .epoch = state->epoch};
+    *ret_change = (struct topology_change){.graph = true, .rest = true, .epoch = state->epoch};
     int rc = topology_state_valid(state) ? topology_apply_checked(t, state, ret_change) : -EINVAL;
     if (rc != 0)
         motet__link_state__free_unpacked(state, NULL);
@@ -202,7 +230,7 @@ int topology_set_own(struct topology *t, Motet__LinkState *state,
 {
     struct topology_node *n = topology_find(t, t->own_id);
 
-    *ret_change = (struct topology_change){.graph = true};
+    *ret_change = (struct topology_change){.graph = true, .rest = true};
     if (!n)
         return topology_node_add(t, state) ? 0 : -ENOMEM;
     topology_replace(n, state, ret_change);

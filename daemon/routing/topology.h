@@ -5,8 +5,7 @@
  *
  * Idea: link-state flooding as in OSPF (RFC 2328), without areas and ageing timers: each node
  * describes itself (endpoints, links to neighbours), newest (epoch, sequence) wins, and a link
- * counts only when both ends name it. Connections are TCP, so nothing needs to be acknowledged;
- * when a link comes up, both sides send all they know.
+ * counts only when both ends name it. Who sends what to whom is cluster/flood.h's.
  */
 #pragma once
 
@@ -15,10 +14,21 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "base/list.h"
 #include "proto/control.pb-c.h"
 
 /* Deaths that one node tells of. */
 #define TOPOLOGY_MAX_DEATHS 64u
+
+#define TOPOLOGY_FLOOD_HEARD 4u
+
+/* Kept by cluster/flood.c: how far its newest state has been passed on. */
+struct topology_flood {
+    struct list pending;                  /* in the list of those to be sent */
+    uint32_t heard[TOPOLOGY_FLOOD_HEARD]; /* neighbours that have it, since they sent it */
+    uint32_t n_heard;
+    uint32_t stamp; /* of the digest that named it last */
+};
 
 struct topology_node {
     UT_hash_handle hh;
@@ -30,6 +40,7 @@ struct topology_node {
     bool lost;                     /* given up */
     bool told_lost;                /* ... and whoever has to do with it was told */
     uint64_t unreachable_since_ns; /* valid while not reachable */
+    struct topology_flood flood;
 };
 
 struct topology;
@@ -53,6 +64,8 @@ struct topology_change {
     uint32_t epoch; /* of the incarnation that it is about, also where a condition is returned */
     bool graph; /* routes may change: its links, or whether it forwards; else only what it says of
                    itself */
+    bool costs; /* what it says of round trips is new */
+    bool rest;  /* anything else may be */
 };
 /* Takes a link state from a neighbour. 0: new, flood it on; one of the conditions; -EINVAL: not
  * valid. The message is taken over in every case. */
@@ -60,6 +73,9 @@ int topology_apply(struct topology *t, Motet__LinkState *state, struct topology_
 /* Stores the own link state (taken over). 0 or -ENOMEM. */
 int topology_set_own(struct topology *t, Motet__LinkState *state,
                      struct topology_change *ret_change);
+
+/* Negative, 0, positive: the state is older than, the same as, newer than that of these numbers. */
+int topology_order(const Motet__LinkState *a, uint32_t epoch, uint64_t sequence);
 
 struct topology_node *topology_find(const struct topology *t, uint32_t node_id);
 struct topology_node *topology_find_name(const struct topology *t, const char *name);

@@ -276,6 +276,34 @@ static bool doctor_on_network(const struct topology_node *t, const char *network
     return false;
 }
 
+/* The kernel's table of neighbours has room for so many entries, of all namespaces together; beyond
+ * it packets to new ones are dropped, as if cables were missing. */
+static void check_neighbour_table(struct report *r)
+{
+    FILE *f = fopen("/proc/sys/net/ipv4/neigh/default/gc_thresh3", "re");
+    unsigned long limit = 0, n = 0;
+
+    if (!f)
+        return; /* in a namespace it cannot be seen */
+    if (fscanf(f, "%lu", &limit) != 1)
+        limit = 0;
+    fclose(f);
+    for (struct topology_node *t = topology_first(r->node->topology); t; t = t->hh.next)
+        for (int ch = 0; ch < r->node->config->n_channels; ch++)
+            n += t->node_id != r->node->id &&
+                 doctor_on_network(t, r->node->config->channels[ch].network);
+    r->check = "limits";
+    if (limit == 0)
+        return;
+    if (n + n / 4 > limit)
+        doctor_say(r, "fail", "sysctl net.ipv4.neigh.default.gc_thresh3, to twice as many or more",
+                   "%lu nodes on the own networks, and the kernel's neighbour table has room for "
+                   "%lu entries",
+                   n, limit);
+    else
+        doctor_say(r, "ok", NULL, "%lu on the own networks, the kernel allows %lu", n, limit);
+}
+
 /* Datagrams that the way to a neighbour does not carry, though the interface does: messages go in
  * smaller ones. */
 static void check_datagrams(const struct report *r, uint32_t ch, const struct topology_node *t)
@@ -363,5 +391,6 @@ void status_view_doctor(struct status_node *node, const struct status_request *q
     check_channels(&r);
     check_intruders(&r);
     check_quotas(&r);
+    check_neighbour_table(&r);
     check_links(&r);
 }

@@ -540,7 +540,7 @@ static void test_link_probes(void **state)
     assert_true(next_event(EVENT_RTT, &event));
     assert_int_equal(event.value, 3000);
     assert_int_equal(link->rtt_us, 3);
-    assert_int_equal(run_probes(16500, true), 2);
+    assert_int_equal(run_probes(48500, true), 2);
     for (n = 0; n < 100; n++)
         link_send(&p->links, link, parts_packet(p, BLOCK_NOTE, 0, 1, 8));
     /* The packets, a probe in 250 ms, and one more that says that they are over. */

@@ -74,7 +74,11 @@ def test_others_start(lab, ring, hoarders):
     # A start takes 0.1 to 0.3 s here; one that waits for somebody's time to be over takes ten.
     assert max(taken) < 5, taken
     assert all(p.poll() is None for p in hoarders)
-    refused = lab.on('n1', *HOARDER, 'mpiexec', '-n', 2, ring, check=False)
+    # One of his connections whose time is over leaves room for a moment, until he opens the next.
+    for _ in range(5):
+        refused = lab.on('n1', *HOARDER, 'mpiexec', '-n', 2, ring, check=False)
+        if refused.returncode != 0:
+            break
     assert refused.returncode != 0 and 'user_connections = 1024' in refused.stderr, refused.stderr
     refused = lab.on('n1', *HOARDER, 'motetctl', 'nodes', check=False)
     assert refused.returncode != 0 and 'user_connections = 1024' in refused.stderr, refused.stderr

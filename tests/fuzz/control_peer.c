@@ -11,8 +11,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/cluster/flood.h"
 #include "daemon/cluster/mail.h"
-#include "daemon/cluster/peer.h"
+#include "daemon/cluster/mesh.h"
 #include "daemon/routing/graph.h"
 #include "daemon/routing/node_name.h"
 #include "daemon/routing/topology.h"
@@ -22,6 +23,9 @@
 struct fuzz {
     struct topology *topology;
     struct mail *mail;
+    struct flood flood;
+    struct mesh *mesh;
+    struct mesh_link link;
     unsigned n_delivered;
 };
 
@@ -49,8 +53,35 @@ static int on_frame(void *ctx, uint16_t type, const uint8_t *body, uint32_t len,
 
     if (type == MOTET__FRAME_TYPE__MAIL)
         return mail_on_frame(f->mail, body, len, now_ns);
-    Motet__LinkState *state = motet__link_state__unpack(NULL, len, body);
-    return state ? topology_apply(f->topology, state, &change) < 0 ? -1 : 0 : -1;
+    if (type == MOTET__FRAME_TYPE__DIGEST)
+        return flood_on_digest(&f->flood, &f->link, body, len, now_ns);
+    Motet__LinkStates *all = motet__link_states__unpack(NULL, len, body);
+    int rc = all ? 0 : -1;
+    for (size_t i = 0; all && i < all->n_states; i++)
+        rc |= topology_apply(f->topology, all->states[i], &change) < 0 ? -1 : 0;
+    if (all) {
+        all->n_states = 0;
+        motet__link_states__free_unpacked(all, NULL);
+    }
+    return rc;
+}
+
+static int on_mesh_send(void *ctx, struct mesh_link *link, uint16_t type, const void *body,
+                        uint32_t len)
+{
+    (void)ctx, (void)link;
+    if (type == MOTET__FRAME_TYPE__DIGEST) {
+        Motet__Digest *d = motet__digest__unpack(NULL, len, body);
+        if (!d)
+            abort();
+        motet__digest__free_unpacked(d, NULL);
+    } else {
+        Motet__LinkStates *all = motet__link_states__unpack(NULL, len, body);
+        if (!all)
+            abort();
+        motet__link_states__free_unpacked(all, NULL);
+    }
+    return 0;
 }
 
 static void on_rtt(void *ctx, uint64_t rtt_ns, uint64_t now_ns)
@@ -123,6 +154,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                              .handshake_ns = 1000000};
     struct fuzz f = {.topology = topology_new(self.node_id, 7, 64),
                      .mail = mail_new(self.node_id, 7, 1 << 20, &mail_ops, &f)};
+    static const struct mesh_socket_ops socket_ops = {.send = on_mesh_send};
+    static const struct config config = {.n_channels = 0};
+    const struct mesh_setup mesh = {.config = &config, .socket_ops = &socket_ops};
+    f.mesh = f.link.mesh = mesh_new(&mesh);
+    flood_init(&f.flood, self.node_id, f.topology, f.mesh);
     struct peer peer;
     uint64_t now_ns = 1;
 
@@ -147,6 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     mail_run(f.mail, now_ns + CLOCK_NS_PER_S);
     routes(f.topology);
     mail_free(f.mail);
+    mesh_free(f.mesh);
     topology_free(f.topology);
     return 0;
 }

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launcher", "lab"))
-from motet_lab import client, cluster, drawing, node, status, wiring
+from motet_lab import client, cluster, drawing, limits, node, status, wiring
 
 THREE = """
 [lab]
@@ -218,3 +218,35 @@ def test_a_lab_is_asked(lab, answer, result, complaint):
 def test_a_lab_that_is_not_up_says_so():
     with pytest.raises(client.LabError, match="lab nothing-here"):
         client.ask("nothing-here", "status")
+
+
+def sysctls(tmp_path, **values):
+    for name, value in values.items():
+        (tmp_path / name).write_text(f"{value}\n")
+    return str(tmp_path)
+
+
+def many(tmp_path, n):
+    return read(tmp_path, "[network big]\nnodes = " + " ".join(f"n{i}" for i in range(n)))
+
+
+def test_neighbour_tables_are_raised_where_a_lab_needs_more(tmp_path):
+    few, lot = read(tmp_path, THREE), many(tmp_path, 100)
+    assert limits.neighbours_needed(few) == 3 * 2 + 2 and limits.neighbours_needed(lot) == 9900
+    folder = sysctls(tmp_path, gc_thresh3=2048, gc_thresh2=8000)
+    assert limits.raise_neighbours(few, folder) is None
+    assert "from 2048 to 10924" in limits.raise_neighbours(lot, folder)
+    assert (tmp_path / "gc_thresh3").read_text() == "10924" and (tmp_path / "gc_thresh2").read_text() == "8000\n"
+    assert limits.raise_neighbours(lot, sysctls(tmp_path, gc_thresh3=20000, gc_thresh2=8000)) is None
+
+
+def test_a_limit_that_cannot_be_raised_is_named(tmp_path):
+    note = limits.raise_neighbours(many(tmp_path, 100), str(tmp_path / "nowhere"))
+    assert "10924 neighbour entries" in note and "gc_thresh3=10924" in note
+    assert limits.raise_neighbours(read(tmp_path, "[network one]\nnodes = a"), str(tmp_path / "nowhere")) is None
+
+
+def test_overflows_of_the_neighbour_table_are_counted(tmp_path):
+    path = tmp_path / "arp_cache"
+    path.write_text("entries  allocs   table_fulls\n00000001 00000a96 0000000a\n00000001 00000f52 00000010\n")
+    assert limits.overflows(str(path)) == 26 and limits.overflows(str(tmp_path / "nowhere")) == 0

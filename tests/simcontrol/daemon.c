@@ -140,10 +140,10 @@ static void daemon_on_tick(struct world *w, void *object, uint64_t value)
 
 /* ---- what the cluster asks for ---- */
 
-static void daemon_want_update(void *ctx)
+static void daemon_want_update(void *ctx, uint64_t delay_ns)
 {
     struct daemon *d = ctx;
-    world_after(d->world, d->world->update_delay_ns, d->host, daemon_on_update, d, 0);
+    world_after(d->world, delay_ns, d->host, daemon_on_update, d, 0);
 }
 
 static void daemon_want_mail(void *ctx)

@@ -308,7 +308,7 @@ void mpiexec_submit(struct world *w, struct host *host)
     m->incarnation = host->incarnation;
     m->connected = true;
     m->n_ranks = 1 + (uint32_t)world_draw(w, world_chance(w, 50) ? MAX_RANKS : 8);
-    m->output = world_chance(w, 40) ? (uint32_t)world_draw(w, 100000) : 100;
+    m->output = world_chance(w, 40) ? 8 + (uint32_t)world_draw(w, 100000) : 100;
     m->script = world_chance(w, 60) ? SCRIPT_MPI : (enum script)world_draw(w, SCRIPT_N);
     list_init(&m->link);
     list_append(&w->jobs, &m->link);

@@ -12,14 +12,16 @@
 
 #include "base/log.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/routing/node_name.h"
 #include "tests/sim/seeds.h"
 #include "tests/simcontrol/world.h"
 
 #define SMALL_NODES 20u
-/* More nodes than this start together, on networks without jitter, and compute routes late: what
- * comes in a burst is taken at once, else a large cluster would cost minutes. */
-#define LARGE_NODES           50u
-#define LARGE_UPDATE_DELAY_NS (100 * CLOCK_NS_PER_MS)
+/* More nodes than this start together, on networks without jitter. */
+#define LARGE_NODES 50u
+/* In one seed of so many a network breaks in two when its nodes know of one another. */
+#define SPLIT_SEEDS    4u
+#define SPLIT_AFTER_NS (4 * CLOCK_NS_PER_S)
 /* Everything is over within this time. It is less than the 60 s after which a job that was prepared
  * and never started is forgotten: nothing may have to wait for that. */
 #define QUIET_NS (50 * CLOCK_NS_PER_S)
@@ -48,7 +50,6 @@ static void build(struct world *w, uint32_t n_hosts)
     if (large && per_network < 3)
         per_network = 3;
     w->shape = shapes[shape];
-    w->update_delay_ns = large ? LARGE_UPDATE_DELAY_NS : CLUSTER_UPDATE_DELAY_NS;
     w->n_hosts = n_hosts;
     w->n_networks = (n_hosts + per_network - 1) / per_network;
     w->networks = calloc(w->n_networks, sizeof *w->networks);
@@ -193,6 +194,50 @@ static void on_trouble(struct world *w, void *object, uint64_t value)
     }
 }
 
+static bool know_each_other(const struct world *w, uint32_t a, uint32_t b)
+{
+    const struct daemon *da = w->hosts[a].daemon, *db = w->hosts[b].daemon;
+
+    return da && db &&
+           mesh_find(cluster_mesh(daemon_cluster(da)), node_name_id(w->hosts[b].name), NULL) &&
+           mesh_find(cluster_mesh(daemon_cluster(db)), node_name_id(w->hosts[a].name), NULL);
+}
+
+/* A switch is broken in two, and one node of the one half hears one of the other. */
+static void on_split(struct world *w, void *object, uint64_t network)
+{
+    const struct network *n = &w->networks[network];
+    uint32_t half = n->n_members / 2;
+
+    (void)object;
+    /* Who starts later in the half without seeds would have to be told by somebody who it can hear.
+     */
+    if (!know_each_other(w, n->members[half - 1], n->members[n->n_members - 1]))
+        return;
+    world_say(w, "net%u is split", (uint32_t)network);
+    for (uint32_t a = 0; a < half; a++)
+        for (uint32_t b = half; b < n->n_members; b++)
+            if (a != half - 1 || b != n->n_members - 1)
+                wire_cut(w, n->members[a], n->members[b], (uint32_t)network);
+}
+
+static bool is_split(const struct world *w)
+{
+    return w->seed % SPLIT_SEEDS == 0;
+}
+
+/* News from one half when everybody has long settled. */
+static void restart_late(struct world *w)
+{
+    struct host *host = &w->hosts[w->networks[0].members[0]];
+
+    if (!host->daemon)
+        return;
+    daemon_kill(w, host);
+    daemon_start(w, host);
+    world_run(w, w->now_ns + QUIET_NS);
+}
+
 static void on_submit(struct world *w, void *object, uint64_t value)
 {
     struct host *host = any_host(w);
@@ -248,7 +293,7 @@ static void calm_down(struct world *w)
 {
     w->calm = true;
     world_say(w, "calm");
-    if (world_chance(w, 70))
+    if (world_chance(w, 70) && !is_split(w))
         wire_heal_all(w);
     for (uint32_t i = 0; i < w->n_hosts; i++) {
         struct host *host = &w->hosts[i];
@@ -284,12 +329,16 @@ static void run_seed(const struct seeds *seeds, uint64_t seed)
     uint64_t spread_ns = w->n_hosts > LARGE_NODES ? CLOCK_NS_PER_MS : 2 * CLOCK_NS_PER_S;
     for (uint32_t i = 0; i < w->n_hosts; i++)
         world_after(w, world_draw(w, spread_ns), NULL, on_start, &w->hosts[i], 0);
+    if (is_split(w))
+        world_after(w, SPLIT_AFTER_NS, NULL, on_split, NULL, 0);
     uint64_t from_ns = w->now_ns + (world_draw(w, 2) ? 0 : 5 * CLOCK_NS_PER_S);
     uint64_t until_ns = from_ns + (5 + world_draw(w, 30)) * CLOCK_NS_PER_S;
     plan(w, from_ns, until_ns);
     world_run(w, until_ns);
     calm_down(w);
     world_run(w, w->now_ns + QUIET_NS);
+    if (is_split(w))
+        restart_late(w);
     truth_check_bounds(w);
     truth_check_quiet(w);
     mpiexec_deinit(w);

@@ -272,6 +272,31 @@ static void check_pair(struct world *w, const struct host *from, const struct ho
     check_mail(w, from, to);
 }
 
+/* Where everybody hears everybody, two nodes flood for all. */
+static void check_flooding(struct world *w, uint32_t network)
+{
+    const struct network *n = &w->networks[network];
+    unsigned n_ends = 0;
+    char name[32];
+
+    snprintf(name, sizeof name, "net%u", network);
+    for (uint32_t a = 0; a < n->n_members; a++) {
+        const struct host *at = &w->hosts[n->members[a]];
+        if (!at->daemon)
+            return;
+        for (uint32_t b = 0; b < n->n_members; b++)
+            if (a != b && !linked(w, at, &w->hosts[n->members[b]], network))
+                return;
+        list_foreach(it, mesh_links(cluster_mesh(daemon_cluster(at->daemon)))) {
+            const struct mesh_link *l = list_entry(it, struct mesh_link, link);
+            n_ends += l->up && strcmp(l->peer.network, name) == 0 && l->flood.adjacent;
+        }
+    }
+    if (n->n_members > 1 && n_ends != 2 * (2 * n->n_members - 3))
+        world_fail(w, "%s: link states go over %u ends of connections among %u nodes", name, n_ends,
+                   n->n_members);
+}
+
 void truth_check_quiet(struct world *w)
 {
     uint32_t *part = calloc(w->n_hosts, sizeof *part);
@@ -279,6 +304,8 @@ void truth_check_quiet(struct world *w)
     if (!part)
         abort();
     find_parts(w, part);
+    for (uint32_t n = 0; n < w->n_networks; n++)
+        check_flooding(w, n);
     for (uint32_t i = 0; i < w->n_hosts; i++) {
         const struct host *host = &w->hosts[i];
         unsigned n_processes = ranks_n_processes(host), n_parts = ranks_n_parts(host);

@@ -14,6 +14,8 @@
 #include "tests/simcontrol/world.h"
 
 #define CONNECT_LIMIT_NS (2 * CLOCK_NS_PER_S)
+/* The kernel ends a connection whose other end it has not reached for so long. */
+#define KEEPALIVE_NS (25 * CLOCK_NS_PER_S)
 
 struct cut {
     struct list link;
@@ -47,6 +49,7 @@ struct connection {
     bool established;
     bool failed; /* the attempt is over */
     uint64_t asked_ns;
+    uint64_t shut_ns;        /* nothing passes since then; 0: it does */
     struct wire_end ends[2]; /* who asked, who was asked */
     uint64_t wake_ns;        /* of the event that counts; UINT64_MAX: none */
     uint32_t n_events;
@@ -200,6 +203,23 @@ static void end_read(struct connection *c, struct wire_end *end)
         end_clear(end);
 }
 
+/* Neither end has reached the other for too long. When the rest of it is due. */
+static uint64_t connection_expire(struct connection *c)
+{
+    uint64_t next_ns = UINT64_MAX;
+
+    for (int i = 0; i < 2; i++) {
+        struct wire_end *end = &c->ends[i];
+        if (!end_alive(end))
+            continue;
+        if (end_stalled(c, end))
+            next_ns = end->host->stalled_ns < next_ns ? end->host->stalled_ns : next_ns;
+        else
+            mesh_on_closed(end->link, MESH_CLOSE_OWN, "Connection timed out", c->world->now_ns);
+    }
+    return next_ns;
+}
+
 /* Answers an attempt, or hands both ends what is due. When something is due next; UINT64_MAX:
  * nothing is on its way. */
 static uint64_t connection_serve(struct connection *c)
@@ -212,7 +232,7 @@ static uint64_t connection_serve(struct connection *c)
         for (int i = 0; i < 2; i++) {
             struct wire_end *end = &c->ends[i];
             if (end_stalled(c, end)) {
-                next_ns = end->host->stalled_ns;
+                next_ns = end->host->stalled_ns < next_ns ? end->host->stalled_ns : next_ns;
                 continue;
             }
             end_read(c, end);
@@ -221,6 +241,9 @@ static uint64_t connection_serve(struct connection *c)
                 next_ns = f->ready_ns < next_ns ? f->ready_ns : next_ns;
             }
         }
+    else if (c->established && c->shut_ns != 0)
+        next_ns = c->world->now_ns >= c->shut_ns + KEEPALIVE_NS ? connection_expire(c)
+                                                                : c->shut_ns + KEEPALIVE_NS;
     return next_ns;
 }
 
@@ -369,10 +392,15 @@ const struct mesh_socket_ops wire_socket_ops = {.connect = wire_connect,
 
 /* ---- troubles ---- */
 
-static void wire_wake_all(struct world *w)
+/* What passes and what does not has changed. */
+static void wire_changed(struct world *w)
 {
     list_foreach(it, &w->connections) {
         struct connection *c = list_entry(it, struct connection, link);
+        if (connection_open(c))
+            c->shut_ns = 0;
+        else if (c->shut_ns == 0)
+            c->shut_ns = w->now_ns;
         if (c->established || c->failed)
             connection_wake(c, w->now_ns + connection_delay(c));
     }
@@ -387,6 +415,7 @@ static void wire_add_cut(struct world *w, struct cut made)
     *cut = made;
     list_init(&cut->link);
     list_append(&w->cuts, &cut->link);
+    wire_changed(w);
 }
 
 void wire_cut(struct world *w, uint32_t a, uint32_t b, uint32_t network)
@@ -417,7 +446,7 @@ void wire_heal(struct world *w, uint32_t a, uint32_t b, uint32_t network)
         if (cut->a == a && cut->b == b && cut->network == network)
             cut_remove(w, cut);
     }
-    wire_wake_all(w);
+    wire_changed(w);
 }
 
 void wire_heal_all(struct world *w)
@@ -426,14 +455,13 @@ void wire_heal_all(struct world *w)
         cut_remove(w, list_entry(it, struct cut, link));
     for (uint32_t i = 0; i < w->n_hosts; i++)
         memset(w->hosts[i].unplugged, 0, sizeof w->hosts[i].unplugged);
-    wire_wake_all(w);
+    wire_changed(w);
 }
 
 void wire_unplug(struct world *w, struct host *host, uint32_t channel, bool unplugged)
 {
     host->unplugged[channel] = unplugged;
-    if (!unplugged)
-        wire_wake_all(w);
+    wire_changed(w);
 }
 
 void wire_power_lost(struct world *w, struct host *host)
@@ -450,12 +478,13 @@ void wire_power_lost(struct world *w, struct host *host)
             c->ends[1 - i].reset = true;
         }
     }
+    wire_changed(w);
 }
 
 void wire_power_back(struct world *w, struct host *host)
 {
     host->powered = true;
-    wire_wake_all(w);
+    wire_changed(w);
 }
 
 void wire_deinit(struct world *w)

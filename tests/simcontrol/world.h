@@ -85,7 +85,6 @@ struct world {
     uint32_t n_hosts, n_networks;
     struct host hosts[MAX_NODES];
     struct network *networks;
-    uint64_t update_delay_ns; /* of the clusters' updates */
     struct auth_key key;
     struct list connections;
     /* Pairs that cannot hear each other on a network: a list of struct cut (wire.c). */

@@ -24,7 +24,7 @@ import signal
 import sys
 import time
 
-from . import client, cluster, holder, kernel, node
+from . import client, cluster, holder, kernel, limits, node
 
 EXIT_REFUSED = 3  # the kernel does not allow namespaces; scripts tell it from a mistake (1) and a wrong usage (2)
 
@@ -75,9 +75,12 @@ def do_up(options):
         os.makedirs(log_dir, exist_ok=True)
     if options.congestion:
         plan.congestion = options.congestion
+    note, overflows = limits.raise_neighbours(plan), limits.overflows()
     listener = client.listen(name)
     print(f'lab {name}: {len(plan.nodes)} nodes, {len(plan.networks)} networks from {lab_file} '
           f'({"as root" if mode == "root" else "in a user namespace"})', flush=True)
+    if note:
+        print(f'  note: {note}', flush=True)
     watched = os.pidfd_open(options.watch) if options.watch else None
     messages = fork_holder(holder.Lab(plan, name, mode, motetd, log_dir), listener, watched)
     ready = False
@@ -93,6 +96,9 @@ def do_up(options):
         try:
             wait_for_routes(name, options.timeout)
         except client.LabError:
+            if limits.overflows() > overflows:
+                print('motet-lab: the neighbour table of the kernel was full meanwhile: raise '
+                      'net.ipv4.neigh.default.gc_thresh3', file=sys.stderr)
             if not options.keep:
                 print_logs(name)
                 client.ask(name, 'down')
