@@ -212,7 +212,7 @@ static void on_split(struct world *w, void *object, uint64_t network)
     (void)object;
     /* Who starts later in the half without seeds would have to be told by somebody who it can hear.
      */
-    if (!know_each_other(w, n->members[half - 1], n->members[n->n_members - 1]))
+    if (half == 0 || !know_each_other(w, n->members[half - 1], n->members[n->n_members - 1]))
         return;
     world_say(w, "net%u is split", (uint32_t)network);
     for (uint32_t a = 0; a < half; a++)
