@@ -11,8 +11,8 @@
 #include "proto/wire.h"
 
 #define NONCE_BYTES 32u
-/* The round trip is measured so often; in between a heartbeat asks for no answer. */
-/* Between measurements of the round trip; so many heartbeats where those are rare. */
+/* Between measurements of the round trip, or so many heartbeats where those are rare; others ask
+ * for no answer. */
 #define MEASURE_EVERY_NS    (2 * CLOCK_NS_PER_S)
 #define MEASURE_EVERY_BEATS 4u
 /* Silence is borne longer by so many times the own lag, and by so many times dead_after at most. */
